@@ -1,4 +1,4 @@
-/// Requests at times that were fixed before: whoever is slow does not slow the load down.
+/// Requests at times that were fixed before: a slow contender does not slow the load down.
 #pragma once
 
 #include <sys/prctl.h>

@@ -65,7 +65,7 @@ Page::Page(const Arguments& arguments, const qaic::rt::BufferMappings& mappings,
       page_reader::orientation_input(page_reader::turn(*page, -static_cast<int>(turn % kTurns))));
   if (mappings.size() != 2 || mappings[0].size != input_.size() * sizeof(float))
     throw std::runtime_error("'" + arguments.container +
-                             "' is no orientation model with an input of 1 x 3 x 224 x 224");
+                             "' is not an orientation model with an input of 1 x 3 x 224 x 224");
   output_.resize(mappings[1].size / sizeof(float));
 }
 

@@ -30,7 +30,7 @@ class Watcher {
     CORELANE_TRY(start());
     const std::uint64_t id = ++last_id_;
     epoll_event event{};
-    // Once is enough, and a readable descriptor must not wake the watcher for ever.
+    // Once is enough, and a readable descriptor must not wake the watcher forever.
     event.events = EPOLLIN | EPOLLONESHOT;
     event.data.u64 = id;
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0)

@@ -129,7 +129,7 @@ UnsharedFd open_or_make(const LeaseFolder& folder, const std::string& name) {
     UnsharedFd fd = UnsharedFd::open(folder.fd.get(), name.c_str(), kFlags, 0);
     if (fd || errno != ENOENT) return fd;
     fd = UnsharedFd::open(folder.fd.get(), name.c_str(), kFlags | O_CREAT | O_EXCL, 0600);
-    // Whoever may write to the folder may have a core of the device.
+    // Every user who may write to the folder may take a core of the device.
     if (fd && folder.shared) fchmod(fd.get(), 0666);
     if (fd || errno != EEXIST) return fd;
   }
@@ -178,7 +178,7 @@ void pause(Clock& clock, TimePoint until) {
 }
 
 /// Held while the cores of one lease are looked for: of two that ask for the same free cores at
-/// once, one gets them. Whoever has it works for some microseconds, or was stopped: hence the
+/// once, one gets them. Its holder works for some microseconds, or was stopped: hence the
 /// limit. In a shared folder, another user's new file cannot be opened for as long as its mode is
 /// not yet set, which ends as soon.
 Result<UnsharedFd> lock_search(const LeaseFolder& folder, const std::string& instance,

@@ -9,7 +9,7 @@
 
 namespace corelane::device {
 
-/// An open folder in which nobody but its owner (this user or root) and whoever made a file can
+/// An open folder in which only its owner (this user or root) and the maker of a file can
 /// remove or rename it.
 struct LeaseFolder {
   std::filesystem::path path;  ///< For messages; files are opened beneath `fd`.

@@ -33,7 +33,7 @@ TEST(LaneCores, AnyExclusiveTakesCoresThatNobodyHas) {
   EXPECT_THAT(refused.error().message(),
               HasSubstr("1 of 4 cores are free ('3'); held exclusively: '0,1', shared by other "
                         "executables: '2'"));
-  // Its own shared one is no obstacle.
+  // Its own shared residence does not prevent it.
   EXPECT_TRUE(cores.choose(CoreSet::of({2}), kB, kExclusive, 0).has_value());
   EXPECT_FALSE(cores.choose(CoreSet::of({0}), kA, kExclusive, 0).has_value());
 }

@@ -314,7 +314,7 @@ bool LaneTable::withdraw(LanedJob& job) {
     case JobState::kWaiting:
       line_.remove(job);
       return true;
-    // No thread has taken it: whoever was called for it finds nothing and goes on.
+    // No thread has taken it: the worker that was called for it finds nothing and goes on.
     case JobState::kGranted:
       vacate(job, Duration{});
       return erase_job(ready_, job);

@@ -49,7 +49,7 @@ class LaneWorkers {
   void sleep(Worker& self, MutexLock& lock);
   void ended(Worker& self) noexcept;
 
-  /// True when none is there: a granted job that needs one would wait for ever.
+  /// True when none is there: a granted job that needs one would wait forever.
   bool none() const noexcept { return live_ == 0; }
 
   /// True when a thread may spin without taking a CPU from one that works.

@@ -354,7 +354,8 @@ Status check_state(const ProgramDescription& d, const StateDecl& state) {
   if (input == nullptr) return no_entry(state, "input", state.input, d.inputs);
   const std::string name = fmt::format("state '{}={}'", state.output, state.input);
   if (is_value(*output) || is_value(*input) || output->desc.dtype == DType::kString)
-    return error(Code::kInvalidArgument, "{}: one is no tensor of numbers; state has to be", name);
+    return error(Code::kInvalidArgument, "{}: one is not a tensor of numbers; state has to be",
+                 name);
   if (output->desc.dtype != input->desc.dtype || !(output->desc.layout == input->desc.layout))
     return error(Code::kInvalidArgument,
                  "{}: the output is {}, the input is {}; both need one element type and layout",
@@ -417,7 +418,7 @@ Status check_description(const ProgramDescription& d) {
   // Their shapes are not those of what they hold.
   if (has_values({&d, 1}) && (d.batch != 1 || d.batch_range || !d.shape_sets.empty())) {
     return error(Code::kInvalidArgument,
-                 "a batch or a list of shapes with an input or output that is no tensor of "
+                 "a batch or a list of shapes with an input or output that is not a tensor of "
                  "numbers; neither can be");
   }
   CORELANE_TRY(check_shape_sets(d));

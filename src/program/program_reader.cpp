@@ -159,7 +159,7 @@ Result<std::shared_ptr<const ProgramFile>> ProgramFile::open(
     const std::filesystem::path& path, Verify verify, std::span<const ForeignMagic> foreign) {
   const auto map = [&]() -> Result<std::shared_ptr<const ProgramFile>> {
     CORELANE_ASSIGN(MappedFile mapped, MappedFile::open(path));
-    // The mapping lives as long as whoever holds the program.
+    // The mapping lives as long as the holders of the program.
     return from_mapped(std::make_shared<const MappedFile>(std::move(mapped)), path, verify,
                        foreign);
   };

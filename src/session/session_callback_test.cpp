@@ -169,7 +169,7 @@ TEST(SessionClose, ContextsAreFreed) {
 
 TEST(SessionFork, TheChildIsRefusedAndCanLeave) {
 #ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "the sanitizer's own allocator may be locked for ever in a forked child";
+  GTEST_SKIP() << "the sanitizer's own allocator may be locked forever in a forked child";
 #endif
   SessionBench bench("null:rk3588?threads=1", false);
   Session session = bench.session(bench.options());

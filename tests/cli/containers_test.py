@@ -9,7 +9,7 @@ from cli_support import CliTest, main, small_model
 
 
 def vendor_container(parts, base=0x7F0000001000):
-    """In the form of the vendor's compiler, with content of ours; parts: (name, bytes, split)."""
+    """In the form of the vendor's compiler, with generated content; parts: (name, bytes, split)."""
     names, blobs, at = [], [], 40 + 32 * len(parts)
     for name, _, _ in parts:
         names.append(at)

@@ -1,6 +1,6 @@
 """What an installed tree promises beside its functions: hardened_try.py TREE SOURCE.
 
-Every library and program of ours is built with full RELRO, the stack protector and FORTIFY; the bill of materials
+Every library and program of the tree is built with full RELRO, the stack protector and FORTIFY; the bill of materials
 names each part that is compiled in, and the notices hold its licence.
 """
 

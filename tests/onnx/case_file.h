@@ -14,7 +14,7 @@
 
 namespace node_tests {
 
-/// A value of a case. onnx_type 0: the flat form of what is no tensor of numbers.
+/// A value of a case. onnx_type 0: the flat form of a value that is not a tensor of numbers.
 struct CaseTensor {
   std::uint32_t onnx_type = 0;
   corelane::DType dtype = corelane::DType::kUndefined;

@@ -1,4 +1,4 @@
-/// Containers in the form of the vendor's compiler, with content of ours: what the reader of them
+/// Containers in the form of the vendor's compiler, with generated content: what the reader of them
 /// is tried on.
 #pragma once
 

@@ -139,7 +139,7 @@ def check_floors(tree):
         if mine is None:
             continue
         if mine[0] is None:
-            yield f"{path}: '{mine[1]}' is no floor; floors are {', '.join(FLOORS)}"
+            yield f"{path}: '{mine[1]}' is not a floor; floors are {', '.join(FLOORS)}"
             continue
         for mark, name, target in tree.includes[path]:
             theirs = unit_of(target) if target else None
@@ -224,7 +224,7 @@ def check_contract(tree):
         if unit[1] == "runtime" and "device" in units and units & MODEL and path.startswith("src/") \
                 and not path.startswith(MEETING):
             yield f"{path}: includes {sorted(units & MODEL)} and device, which meet in {MEETING} only"
-        # A trace is a format of records: whoever writes one drives no device.
+        # A trace is a format of records: a file that writes one drives no device.
         units_run = {unit_of(t)[1] for _, name, t in tree.includes[path] if t and unit_of(t) and name != TRACE}
         if unit[1] == "scheduler" and "/testing/" not in path and units_run & {"runtime", "device"}:
             meeting.setdefault(Path(path).stem, path)
@@ -286,7 +286,7 @@ def check_drivers(tree):
     for name in sorted(drivers - set(listed)):
         yield f"src/drivers/{name}: a driver that CORELANE_DRIVERS does not name"
     for name in sorted(set(listed) - drivers):
-        yield f"CMakeLists.txt: CORELANE_DRIVERS names {name}, but src/drivers/{name} is no driver"
+        yield f"CMakeLists.txt: CORELANE_DRIVERS names {name}, but src/drivers/{name} is not a driver"
     for path, text in sorted(tree.texts.items()):
         if not path.startswith(("src/", "include/", "apps/", "cmake/", "CMakeLists.txt")):
             continue

@@ -53,7 +53,7 @@ std::uint64_t place(std::uint64_t address, std::uint64_t base) { return address 
 
 Result<Header> read_header(ByteSpan bytes) {
   if (!is_vendor_container(bytes))
-    return error(Code::kForeignImage, "this is no container of the vendor's compiler");
+    return error(Code::kForeignImage, "this is not a container of the vendor's compiler");
   if (bytes.size() < kHeaderBytes)
     return error(
         malformed(fmt::format("a header has {} bytes, there are {}", kHeaderBytes, bytes.size())));

@@ -4,7 +4,7 @@
 ///
 /// Ownership: the device owns the engine; an executable owns its program and keeps the engine
 /// alive; bindings own their requests and keep the program alive. Memory that is bound stays with
-/// whoever bound it, and is valid until it is replaced or the request is destroyed.
+/// the caller that bound it, and is valid until it is replaced or the request is destroyed.
 ///
 /// Threads: LaneEngine and LaneProgram are called from any thread, from several at once, while
 /// requests run. A LaneRequest is used by one thread at a time, not always the same one, but for

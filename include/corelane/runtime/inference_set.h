@@ -138,7 +138,7 @@ class CORELANE_API InferenceSet {
   static Result<InferenceSet> create(const Program& program, const SetOptions& options = {});
 
   /// An available handle, held from now on; waits for one. kTimeout when `until` came first.
-  /// kWrongState where it would wait for ever: no time is given, nothing is in flight, and for two
+  /// kWrongState where it would wait forever: no time is given, nothing is in flight, and for two
   /// seconds no other thread than this one has used the set.
   Result<SetHandle> acquire(TimePoint until = kNever);
   /// Submits a handle that is held, or available (a user may keep one). Does not wait. `id`: any

@@ -23,7 +23,7 @@ class DeviceChoice {
   DeviceChoice(std::nullopt_t = std::nullopt) noexcept {}
   DeviceChoice(QID device) noexcept : device_(device) {}
   DeviceChoice(std::optional<QID> device) noexcept : device_(device.value_or(-1)) {}
-  /// Throws CoreExceptionInit for a text that is no number: QS_UNSUPPORTED for several devices,
+  /// Throws CoreExceptionInit for a text that is not a number: QS_UNSUPPORTED for several devices,
   /// else QS_INVAL.
   DeviceChoice(const std::string& device) : device_(parse(device)) {}
   DeviceChoice(const std::optional<std::string>& device) : device_(device ? parse(*device) : -1) {}
@@ -91,7 +91,7 @@ class InferenceSet : public Logger {
   ~InferenceSet() override { static_cast<void>(library().qaicReleaseInferenceSet(state_->set)); }
 
   /// Takes an available handle, waiting for one. QS_ERROR (the set was shut down), QS_AGAIN (the
-  /// calling thread holds them all, and would wait for ever).
+  /// calling thread holds them all, and would wait forever).
   QStatus getAvailable(shInferenceHandle& handle) {
     return available(state_, handle, QAIC_WAIT_FOREVER);
   }

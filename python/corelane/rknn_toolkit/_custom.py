@@ -45,7 +45,7 @@ def functions_of(operators: Mapping[str, CustomOperator]) -> dict[str, Callable[
     """By operator type, for sessions."""
     if not operators:
         return {}
-    import onnx  # Their nodes are onnx's, which whoever made such a model has.
+    import onnx  # The author of such a model has onnx, which made its nodes.
     return {name: operator.function(onnx) for name, operator in operators.items()}
 
 

@@ -53,7 +53,7 @@ class WholeQuantizer(QDQQuantizer):
     def quantize_output_same_as_input(self, output_name: str, input_name: str, node_name: str) -> None:
         if output_name in self._taken and self.is_tensor_quantized(input_name):
             super().quantize_output_same_as_input(output_name, input_name, node_name)
-        else:  # It would wait for ever for the scale of an input that has none.
+        else:  # It would wait forever for the scale of an input that has none.
             self.quantize_activation_tensor(output_name)
 
     def _calc_initializer_quant_params(self) -> dict:

@@ -23,7 +23,7 @@ NativeSession::~NativeSession() {
   session = {};
 }
 
-// A name that the model does not have is no error here: the session lists the names it has.
+// A name that the model does not have is not an error here: the session lists the names it has.
 const TensorDesc& input_desc(const std::vector<TensorDesc>& inputs, std::string_view name,
                              std::size_t index) {
   for (const TensorDesc& desc : inputs)

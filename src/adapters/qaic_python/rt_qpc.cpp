@@ -154,7 +154,7 @@ QpcObject::QpcObject(nb::handle bytes, bool make_copy) {
   without_lock([&] {
     rt::shQpc made = rt::Qpc::Factory(memory.raw.buf, memory.raw.size, make_copy);
     rt::Qpc* const pointer = made.get();
-    // The bytes go after the container, whoever drops it last.
+    // The bytes go after the container, whichever owner drops it last.
     qpc_ = rt::shQpc(pointer, [made = std::move(made),
                                keep = make_copy ? nullptr : memory.keep](rt::Qpc*) mutable {
       made.reset();

@@ -7,7 +7,7 @@
 namespace corelane::device {
 namespace {
 
-/// A device of N cores that is no chip.
+/// A device of N cores that models no chip.
 constexpr std::string_view kGeneric = "generic:";
 
 /// N of "generic:N"; 0 for anything else.

@@ -88,7 +88,7 @@ Result<Attributes> VendorContext::attributes() const {
   return result;
 }
 
-/// The text is for people: a library that does not answer is no failure.
+/// The text is for people: a library that does not answer does not fail.
 std::string VendorContext::version() const {
   rknn_sdk_version version{};
   if (!query(RKNN_QUERY_SDK_VERSION, &version, sizeof(version), "version").ok()) return {};

@@ -29,7 +29,8 @@ void JobTrace::add(const device::JobRecord& record) {
   }
 }
 
-/// Records that were kept before tracing was switched off are gone, but to read them is no error.
+/// Records that were kept before tracing was switched off are gone, but reading them is not an
+/// error.
 Result<std::vector<device::JobRecord>> JobTrace::read() const {
   if (!was_on_)
     return error(Code::kWrongState, "tracing was never on; call set_trace(records_per_core)");

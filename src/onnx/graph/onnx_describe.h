@@ -13,7 +13,7 @@ namespace corelane::onnx {
 std::vector<int> real_inputs(const ::onnx::GraphProto& graph);
 
 /// A batch multiplies dimension 0, and shape sets are of inputs: kInvalidArgument where one is
-/// asked for of a network with an input or output that is no tensor of numbers.
+/// asked for of a network with an input or output that is not a tensor of numbers.
 Status check_values(const ::onnx::GraphProto& graph, const ImportOptions& options);
 
 /// Fills name, producer, opset, inputs, outputs (with boundary quantization), metadata, counts.

@@ -140,7 +140,7 @@ Status Rewriter::run(::onnx::GraphProto& graph) {
 
 void Rewriter::visit(::onnx::NodeProto node, int depth) {
   if (!failed_.ok()) return;
-  // A rule that applies to what it makes: an error of ours.
+  // A rule that applies to its own result is a defect of the rule.
   if (depth > kMostDepth) {
     failed_ = error(Code::kInternal, "node {}: rewritten without end", position_text(node));
     return;

@@ -58,7 +58,7 @@ TEST(OnnxMemory, OpenDimensionsCountAsOne) {
   EXPECT_EQ(estimate_of(m).bytes, 8000U);
 }
 
-/// Bug of issue 18: OpenVINO computed with them for ever while it read the network.
+/// Bug of issue 18: OpenVINO computed with them forever while it read the network.
 TEST(OnnxMemory, AChainThatDoublesIsFollowedFromAnOpenDimension) {
   TestModel m;
   m.input("x", {"n"}).open_output("y");

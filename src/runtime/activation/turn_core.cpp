@@ -18,7 +18,7 @@ Status check_turn(const TurnOptions& options) {
                  options.timeout.count());
   if (options.threshold > 1 && options.timeout == Duration{0})
     return error(Code::kInvalidArgument,
-                 "a threshold of {} jobs without a timeout: the last jobs would wait for ever; "
+                 "a threshold of {} jobs without a timeout: the last jobs would wait forever; "
                  "give a timeout",
                  options.threshold);
   if (options.priority < -128 || options.priority > 127)

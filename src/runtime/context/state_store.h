@@ -24,7 +24,7 @@ namespace corelane::runtime {
 class OutputConversion;
 
 /// Of an activation, for all its contexts, or of one context. Any thread; one run or call at a
-/// time, and whoever comes second gets kBusy at once.
+/// time, and a second caller gets kBusy at once.
 class StateStore {
  public:
   /// `program` and `inputs`, one for each state, are names for messages; `counter` is raised by the

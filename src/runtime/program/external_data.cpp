@@ -26,7 +26,7 @@ Status read_entry(ByteSpan bytes, std::vector<std::string>& locations) {
   return {};
 }
 
-/// Fields by their numbers in onnx.proto. Whatever is no message that can hold a tensor is skipped.
+/// Fields by their numbers in onnx.proto. Fields that cannot hold a tensor are skipped.
 Status walk(Kind message, ByteSpan bytes, int depth, std::vector<std::string>& locations) {
   // Nested graphs come from outside: without a limit they could exhaust the stack.
   CORELANE_TRY(check_wire_depth(depth));

@@ -30,7 +30,7 @@ bool takes(const device::DeviceInfo& info, std::string_view kind) {
 }
 
 device::CoreSet default_cores(const device::DeviceInfo& info, std::uint32_t wanted) {
-  // A wish that the device cannot meet is no error: the program runs on one core.
+  // Where the device cannot meet the wish, the program runs on one core.
   if (wanted <= 1 || !info.capabilities.multi_core_jobs) return {};
   return device::CoreSet::any(std::min<std::size_t>(wanted, info.cores.size()));
 }

@@ -18,7 +18,7 @@ constexpr std::uint32_t kMostRetries = 100;
 constexpr std::uint32_t kMostReplays = 8;
 /// A short inference is over by then.
 constexpr Duration kSpin = std::chrono::microseconds(20);
-/// For so long a thread that waits for ever looks out for others that may release a handle.
+/// For so long a thread that waits forever looks out for others that may release a handle.
 constexpr Duration kLonely = std::chrono::seconds(2);
 
 Status check_options(const Program& program, const SetOptions& options) {

@@ -190,7 +190,7 @@ TEST_P(SetUnderLosses, EveryIdIsCollectedOnceWithItsOwnResult) {
   std::atomic<int> wrong{0};
 
   // This thread is a user, too: the clock below may run on by seconds before the second thread has
-  // begun, and the set refuses one that waits for ever as its only user.
+  // begun, and the set refuses one that waits forever as its only user.
   ASSERT_TRUE(set.release(set.acquire().value()).ok());
   const auto submit = [&] {
     for (std::uint64_t id = next++; id < seen.size(); id = next++) {

@@ -87,7 +87,7 @@ TEST(NodePromises, TheTimeoutOfASplitRequestIsThatOfTheWhole) {
   bench.run_to(10);
   while (bench.pipeline.statistics().submitted != 3) std::this_thread::yield();
   bench.run_to(15);
-  caller.join();  // Would wait for ever if the fourth part had 15 ms of its own.
+  caller.join();  // Would wait forever if the fourth part had 15 ms of its own.
   EXPECT_TRUE(ticket.done());
   bench.run_all();
   EXPECT_EQ(ticket.wait().code(), Code::kTimeout);

@@ -1,4 +1,4 @@
-// Loads and runs damaged ONNX and program files: none may take the process down, go on for ever or
+// Loads and runs damaged ONNX and program files: none may take the process down, go on forever or
 // take much memory to load.
 //
 //     mutant_runner FOLDER... [--count N] [--from N] [--jobs N] [--limit SECONDS] [--memory MIB]

@@ -169,7 +169,7 @@ abi::Buffer* wrap_memory(void* data, std::size_t size) {
 
 namespace {
 
-/// Of a buffer of ours that holds weights; null for others.
+/// Of a buffer of this plugin that holds weights; null for others.
 BufferState* state_of_weights(const abi::Tensor& tensor) {
   const abi::Buffer* buffer = tensor.view_src != nullptr ? tensor.view_src->buffer : tensor.buffer;
   const bool ours = buffer != nullptr && buffer->buft == buffer_type() &&

@@ -14,7 +14,7 @@ std::string text_of(const char* name) {
   return value != nullptr ? value : "";
 }
 
-/// `fallback` where the variable is not set, or is no number within the two.
+/// `fallback` where the variable is not set, or is not a number within the two.
 std::int64_t number_of(const char* name, std::int64_t least, std::int64_t most,
                        std::int64_t fallback, std::vector<std::string>& complaints) {
   const std::string text = text_of(name);

@@ -38,7 +38,7 @@ abi::BufferType* buffer_type();
 abi::Backend* make_backend();
 bool is_ours(const abi::Backend* backend);
 
-/// ggml_buffer.cpp. A buffer of ours over memory that stays the caller's.
+/// ggml_buffer.cpp. A buffer of this plugin over memory that stays the caller's.
 abi::Buffer* wrap_memory(void* data, std::size_t size);
 /// The weight that `tensor` is, made ready at the first call; null where it is not in a buffer of
 /// ours that holds weights, or finds no room. Valid until the bytes change.

@@ -17,7 +17,7 @@ enum class Answer {
   kPrecision,   ///< F32 was asked for.
   kType,        ///< Of a matrix, or not by this policy.
   kLayout,      ///< Rows that are not contiguous, or a result that is not.
-  kNotWeights,  ///< The first matrix is no weight in a buffer of ours.
+  kNotWeights,  ///< The first matrix is not a weight in a buffer of this plugin.
   kFewRows,     ///< Below GGML_RKNN_MIN_ROWS.
   kFilter,      ///< Not in GGML_RKNN_FILTER.
   kMemory,      ///< No room for the weight.

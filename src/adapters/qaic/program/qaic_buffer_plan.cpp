@@ -119,7 +119,7 @@ Status BufferPlan::check_dims(const QBuffer& given, const QBufferDimensions& dim
   if (left_out(given, &dims)) {
     if (wanted.partial) return {};
     return error(Code::kInvalidArgument,
-                 "buffer {} ('{}') was left out, and is no partial one; give it", buffer,
+                 "buffer {} ('{}') was left out, but does not allow partial data; give it", buffer,
                  wanted.name);
   }
   if (dims.sizeOfElem == wanted.element_size) return {};

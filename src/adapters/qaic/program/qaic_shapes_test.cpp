@@ -83,7 +83,7 @@ TEST(QaicShapes, OnlyPartialBuffersAreLeftOut) {
   EXPECT_EQ(bench.set({t.buffers[0], cut(t.buffers[1], 20), t.buffers[2], t.buffers[3]}), QS_INVAL)
       << "longer than it is";
   EXPECT_EQ(bench.set({t.buffers[0], t.buffers[1], t.buffers[2], cut(t.buffers[3], 8)}), QS_INVAL)
-      << "an output that is no partial one";
+      << "an output that does not allow partial data";
 }
 
 TEST(QaicShapes, EachTupleIsAllowedAndOneOffIsNot) {

@@ -187,7 +187,7 @@ Outcome SetObject::collect(std::uint64_t us, std::uint32_t& handle) {
       Result<SetHandle> done = set_.collect(clock_->now());
       if (done || done.error().code() != Code::kTimeout) return collected(std::move(done), handle);
       return error(Code::kWrongState,
-                   "nothing is in flight or completed, so that this would wait for ever; submit "
+                   "nothing is in flight or completed, so that this would wait forever; submit "
                    "first, or give a time limit");
     }
   }

@@ -149,8 +149,8 @@ Outcome IoMemory::set(std::vector<Frame>& frames, std::shared_ptr<Memory> memory
   return {};
 }
 
-/// Memory that has become too small is no failure of the shapes: it is let go, and the tensor has
-/// memory of its own again.
+/// Memory that has become too small does not fail the change of shapes: it is let go, and the
+/// tensor has memory of its own again.
 Status IoMemory::rebind(std::vector<Frame>& frames, Side side, std::string_view function) {
   const bool input = side == Side::kInput;
   Bounds& bounds = input ? inputs_ : outputs_;

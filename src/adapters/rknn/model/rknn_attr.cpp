@@ -197,7 +197,7 @@ Form native_form(const IoTensor& io, const Chip& chip) {
 
 namespace {
 
-/// The pitch is of NHWC rows alone; a pitch of the width is no pitch.
+/// The pitch is of NHWC rows alone; a pitch equal to the width counts as none.
 Result<Layout> layout_of(const IoTensor& io, const Form& form, DType dtype, const Chip& chip) {
   rknn_tensor_format fmt = form.fmt;
   // No order named: the one that INPUT_ATTR and OUTPUT_ATTR report.

@@ -117,7 +117,7 @@ std::string VirtualProgram::tag() const {
   return text;
 }
 
-/// A form that does not fit is no failure: the network is compiled instead.
+/// Where a form does not fit, the network is compiled instead.
 std::optional<VirtualProgram::FirstCopy> VirtualProgram::import_first(const PatchedModel& patched,
                                                                       bool large) const {
   if (image_.precompiled.empty()) return std::nullopt;

@@ -50,7 +50,7 @@ std::vector<std::size_t> open_ones(const std::vector<TensorDesc>& descs) {
   return result;
 }
 
-/// "jit_avx512_I8" -> kI8: from the ending of the kernel's name; kUndefined when it is no type.
+/// "jit_avx512_I8" -> kI8: from the ending of the kernel's name; kUndefined when it names no type.
 DType kernel_dtype(std::string_view kernel) {
   const auto underscore = kernel.rfind('_');
   if (underscore == std::string_view::npos) return DType::kUndefined;
