@@ -1,7 +1,8 @@
 """What a C++ text holds: its functions with their lengths, its classes with their fields, and the public
-declarations with their comments. A reader of shapes, not a parser: it knows the tree's own style.
-Standard library only."""
+declarations with their comments; and what a Python module imports. A reader of shapes, not a parser: it knows the
+tree's own style. Standard library only."""
 
+import ast
 import re
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
@@ -157,3 +158,23 @@ def uncommented(text):
         if rows[above].lstrip().startswith("///") or any("///<" in r for r in rows[number - 1:end]):
             continue
         yield match.group(1), number
+
+
+def python_imports(texts, package):
+    """For each module of the folder `package`: the modules of it that it imports, in functions too."""
+    graph = {}
+    for path, text in texts.items():
+        if not (path.startswith(package) and path.endswith(".py")):
+            continue
+        found = set()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                folder = path.split("/")[:-node.level]
+                base = "/".join(folder + (node.module.split(".") if node.module else []))
+                for name in node.names:
+                    for target in (f"{base}/{name.name}", base, f"{base}/__init__"):
+                        if target + ".py" in texts or target + ".pyi" in texts:
+                            found.add(target + ".py")
+                            break
+        graph[path] = sorted((found & texts.keys()) - {path})
+    return graph

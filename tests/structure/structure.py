@@ -349,9 +349,9 @@ def include_graph(tree):
 
 
 def check_cycles(tree):
-    """Rule 9: no include cycle, and in the house no chain of more than MAX_CHAIN includes."""
-    graph, depth, state = include_graph(tree), {}, {}
-    cycles = []
+    """Rule 9: no cycle of includes or of Python imports, and in the house no chain of more than MAX_CHAIN includes."""
+    graph = {**include_graph(tree), **code_shape.python_imports(tree.texts, "python/corelane/")}
+    depth, state, cycles = {}, {}, []
 
     def visit(path, trail):
         if state.get(path) == "open":
@@ -364,12 +364,12 @@ def check_cycles(tree):
             depth[path] = [path] + below
         return depth[path]
 
-    for path in tree.code:
+    for path in graph:
         chain = visit(path, [])
-        if len(chain) - 1 > MAX_CHAIN and unit_of(path) and not path.endswith(".h"):
+        if len(chain) - 1 > MAX_CHAIN and unit_of(path) and not path.endswith((".h", ".py")):
             yield f"{path}: a chain of {len(chain) - 1} includes, at most {MAX_CHAIN}: {' -> '.join(chain)}"
     for cycle in cycles:
-        yield f"include cycle: {cycle}"
+        yield f"cycle: {cycle}"
 
 
 def check_sizes(tree):

@@ -217,6 +217,12 @@ class StructureTest(TreeTest):
             "src/base/a.h": HEADER + '#include "base/b.h"\n', "src/base/b.h": HEADER + '#include "base/a.h"\n'},
             "a.h -> src/base/b.h -> src/base/a.h")
 
+    def test_cycle_of_python_imports_is_caught_inside_functions_too(self):
+        self.assert_caught(structure.check_cycles, {
+            "python/corelane/_ort/a.py": "from .b import name\nfrom .. import other\n",
+            "python/corelane/_ort/b.py": "def use():\n    from . import a\n",
+            "python/corelane/other.py": ""}, "a.py -> python/corelane/_ort/b.py -> python/corelane/_ort/a.py")
+
     def test_long_include_chain_is_caught(self):
         def chain(length):
             files = {f"src/base/h{i}.h": HEADER + f'#include "base/h{i + 1}.h"\n' for i in range(1, length)}

@@ -6,120 +6,30 @@ of other element types are converted, and option errors are RuntimeErrors.
 
 from __future__ import annotations
 
-import operator
 import os
 import warnings
 from typing import Any, Mapping, Sequence
 
-import numpy as np
-
-from .. import _native
 from .._errors import StatusError
+from . import option_values
 from .original_options import NAMES as _ORIGINAL
 from .providers import AVAILABLE, CPU_PROVIDER, RKNN_PROVIDERS, named
 
 UNLIMITED = -1
 _MOST_CORES = 64  # Of a device.
-_MOST = 2**53  # Of any number.
 _TEN_YEARS_MS = 10 * 365 * 24 * 3600 * 1000
-
-
-def _integer(name: str, value: Any, least: int = 1) -> int:
-    if isinstance(value, str):
-        try:
-            number = int(value.strip())
-        except ValueError:
-            raise RuntimeError(f"{name}: {value!r} is not an integer") from None
-    else:
-        try:
-            number = operator.index(value)
-        except TypeError:
-            raise RuntimeError(f"{name}: expected an integer, given {value!r}") from None
-    if number < least:
-        raise RuntimeError(f"{name}: {number} is below {least}, the least allowed value")
-    if number > _MOST:
-        raise RuntimeError(f"{name}: {number} is above {_MOST}, the greatest allowed value")
-    return number
-
-
-def _limit(name: str, value: Any) -> int:
-    """A time in ms, or a number of bytes; 0 means none is set."""
-    return _integer(name, value, 0)
-
-
-def flag(name: str, value: Any) -> bool:
-    """A bool, or a text or number for one. RuntimeError for other values."""
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    text = str(value).strip().lower()
-    if text in ("1", "true", "on", "yes"):
-        return True
-    if text in ("0", "false", "off", "no"):
-        return False
-    raise RuntimeError(f"{name}: {value!r} is neither true nor false")
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, (str, os.PathLike)):
-        raise RuntimeError(f"{name}: expected a text, given {value!r}")
-    return os.fspath(value)
-
-
-def _cores(name: str, value: Any) -> list[int]:
-    """The cores of a schedule: from one core, a text such as "0,1,2", or a sequence of cores."""
-    if isinstance(value, str):
-        return list(_native.parse_schedule(value))
-    if isinstance(value, (bool, np.bool_, bytes, bytearray, set, frozenset, Mapping)):
-        raise RuntimeError(f"{name}: expected a core, a text or a list of cores, given {value!r}")
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind not in "iu" or value.ndim > 1:
-            raise RuntimeError(f"{name}: expected an array of integers, given {value!r}")
-        value = value.tolist()
-    if not isinstance(value, (list, tuple, range)):
-        value = [value]
-    if not value:
-        raise RuntimeError(f"{name}: must not be empty; name cores such as [0, 1, 2]")
-    cores = []
-    for item in value:
-        if isinstance(item, (bool, np.bool_)):
-            raise RuntimeError(f"{name}: {item!r} is not a core number")
-        cores.append(_integer(name, item, 0))
-    return cores
-
-
-def _tp_mode(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise RuntimeError(f"{name}: expected a text such as 'auto' or '0,1', given {value!r}")
-    return _native.parse_tp_mode(value)
-
-
-def _operators(name: str, value: Any) -> dict[str, Any]:
-    """Functions by operator type."""
-    if not isinstance(value, Mapping):
-        raise RuntimeError(f"{name}: expected a dict of functions by operator type, given {value!r}")
-    for kind, function in value.items():
-        if not isinstance(kind, str) or not kind:
-            raise RuntimeError(f"{name}: {kind!r} is not an operator type")
-        if not callable(function):
-            raise RuntimeError(f"{name}: expected a function for {kind!r}, given {function!r}")
-    return dict(value)
-
-
-def _engine(name: str, value: Any) -> str:
-    """The name of an engine; "auto" lets the device choose, which the library says with ""."""
-    text = _text(name, value)
-    return "" if text == "auto" else text
-
 
 # By name: a function of (name, value) that checks the value.
 _READERS = {
-    "schedule": _cores, "tp_mode": _tp_mode, "threads_per_core": _integer, "placement": _text,
-    "enable_pacing": flag, "disable_dup_context": flag, "max_queue_size": _integer,
-    "submit_timeout_ms": _integer, "run_timeout_ms": _limit, "sequential_callbacks": flag,
-    "max_pending_callbacks": _integer, "layout": _text, "device": _text, "profile": _text, "precision": _text,
-    "fast_math": flag, "output_form": _text, "normalize": flag, "cache": flag, "custom_operators": _operators,
-    "part": _text, "engine": _engine, "time_engines": flag, "static_forms": flag,
-    "load_timeout_ms": _limit, "load_memory": _limit,
+    "schedule": option_values.cores, "tp_mode": option_values.tp_mode, "placement": option_values.text,
+    "layout": option_values.text, "device": option_values.text, "profile": option_values.text,
+    "precision": option_values.text, "output_form": option_values.text, "part": option_values.text,
+    "engine": option_values.engine, "custom_operators": option_values.operators,
+    "threads_per_core": option_values.integer, "max_queue_size": option_values.integer,
+    "submit_timeout_ms": option_values.integer, "max_pending_callbacks": option_values.integer,
+    "run_timeout_ms": option_values.limit, "load_timeout_ms": option_values.limit, "load_memory": option_values.limit,
+    **dict.fromkeys(("enable_pacing", "disable_dup_context", "sequential_callbacks", "fast_math", "normalize", "cache",
+                     "time_engines", "static_forms"), option_values.flag),
 }
 OPTIONS = tuple(_READERS)
 # None means "not given" for these; elsewhere it is an error, as in the original.

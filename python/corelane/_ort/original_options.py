@@ -7,6 +7,7 @@ import os
 import warnings
 from typing import Any, Callable, Mapping
 
+from .option_values import flag
 from .settings import RunOptions
 
 # By name of the provider's second generation: its core masks, and what tp_mode says for them.
@@ -29,7 +30,6 @@ def _plugins(name: str, value: Any) -> None:
 
 
 def _plugin_folder(name: str, value: Any) -> None:
-    from .options import flag
     if flag(name, value):
         warnings.warn(f"{name}: no folder is searched for plug-ins; the option custom_operators takes Python "
                       "functions", UserWarning, stacklevel=2)
