@@ -189,15 +189,16 @@ bool is_open_batch(const Shape& shape) {
 }
 
 /// The shape of an input for which no --shape is given: what its file has, then the sizes of named
-/// dimensions, then batch 1.
-Shape completed(const TensorDesc& desc, const Shapes& offered, const Sizes& sizes) {
+/// dimensions, then `batch`.
+Shape completed(const TensorDesc& desc, const Shapes& offered, const Sizes& sizes,
+                std::int64_t batch) {
   const auto it = offered.find(desc.name);
   Shape shape = it != offered.end() ? it->second : desc.shape;
   for (std::size_t d = 0; d < std::min(shape.rank(), desc.dim_names.size()); ++d) {
     const auto size = sizes.find(desc.dim_names[d]);
     if (shape[d] == Shape::kOpen && size != sizes.end()) shape[d] = size->second;
   }
-  if (is_open_batch(shape)) shape[0] = 1;
+  if (is_open_batch(shape)) shape[0] = batch;
   return shape;
 }
 
@@ -225,12 +226,14 @@ Failure open_input(const TensorDesc& desc, const Shape& shape) {
 }  // namespace
 
 // A shape that is given wins, then the declared one, then the first set (a program with sets runs
-// without --shape), then what the files have, then batch 1.
+// without --shape), then what the files have, then the smallest batch.
 Status choose_shapes(Context& context, const Program& program, const OpenArguments& a,
                      const Shapes& offered) {
   CORELANE_ASSIGN(auto wanted, parse_shapes(a.shapes));
   const auto& inputs = program.description().inputs;
   const auto& sets = program.description().shape_sets;
+  const auto& range = program.description().batch_range;
+  const std::int64_t batch = range ? range->low : 1;
   Shapes known = wanted;
   known.insert(offered.begin(), offered.end());
   const auto sizes = named_sizes(program.description(), known);
@@ -249,7 +252,7 @@ Status choose_shapes(Context& context, const Program& program, const OpenArgumen
     } else if (!shape.is_static() && !sets.empty()) {
       shape = sets.front()[i];
     } else if (!shape.is_static()) {
-      shape = completed(inputs[i].desc, offered, sizes);
+      shape = completed(inputs[i].desc, offered, sizes, batch);
     }
     open = open || !(shape == inputs[i].desc.shape);
     if (!shape.is_static()) return open_input(inputs[i].desc, shape);

@@ -203,6 +203,9 @@ class Cli(CliTest):
             np.testing.assert_array_equal(np.load(self.path / "out/y.npy"), np.full((size, 3, 8, 8), size + 1.0))
         np.save(self.path / "batch.npy", np.zeros((9, 3, 8, 8), np.float32))
         self.fails(3, "run", program, "-i", self.path / "batch.npy", parts=["from 1 to 8"])
+        self.ok("compile", self.path / "fixed.onnx", "-o", program, "--batch-range", "3,8")
+        self.ok("run", program, "--random", "-o", self.path / "out")
+        self.assertEqual(np.load(self.path / "out/y.npy").shape, (3, 3, 8, 8))
         for wrong in ("8", "0,8", "8,1", "1,2000", "a,b"):
             self.fails(3, "compile", self.path / "fixed.onnx", "-o", program, "--batch-range", wrong,
                        parts=["--batch-range"])
