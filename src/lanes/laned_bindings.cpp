@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/guard.h"
+#include "base/process/process_end.h"
 #include "lanes/laned_executable.h"
 #include "lanes/resources/memory_ledger.h"
 
@@ -47,7 +48,10 @@ LanedBindings::LanedBindings(std::shared_ptr<LanedExecutable> executable)
 LanedBindings::~LanedBindings() {
   executable_->buffer_bytes.fetch_sub(held_, std::memory_order_relaxed);
   executable_->ledger().give_back(held_);
-  // The requests may hold memory of the driver.
+  // The requests may hold memory of the driver, and are the engine's.
+  const EngineVisit visit;
+  for (const auto& slot : slots_)
+    if (!visit) never_destroy(std::shared_ptr<const device::LaneRequest>(std::move(slot->request)));
   slots_.clear();
   static_cast<void>(executable_->recount());
   executable_->live_bindings().fetch_sub(1, std::memory_order_relaxed);

@@ -1,6 +1,7 @@
 #include "lanes/laned_device.h"
 
 #include "base/guard.h"
+#include "base/process/process_end.h"
 #include "device/registry/device_wrappers.h"
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_executable.h"
@@ -103,6 +104,19 @@ Result<std::shared_ptr<device::Buffer>> LanedDevice::import_user(void* data, std
   return held(std::move(buffer), 0);
 }
 
+Result<std::shared_ptr<device::LaneProgram>> LanedDevice::prepare_program(
+    const device::Image& image, const device::PrepareOptions& options) {
+  const EngineVisit visit;
+  if (!visit)
+    return error(Code::kWrongState,
+                 "the process has called exit(), and its engines are being taken apart; network "
+                 "'{}' is not prepared",
+                 image.name);
+  auto program = engine_->prepare(image, options);
+  exit_waits_first();  // An engine loads its libraries when it is needed.
+  return program;
+}
+
 /// One that is there already, or a new one. The engine makes it without the lock: where two threads
 /// make the same at once, both get the one that is there first.
 Result<std::shared_ptr<SharedProgram>> LanedDevice::program_of(
@@ -113,7 +127,7 @@ Result<std::shared_ptr<SharedProgram>> LanedDevice::program_of(
     found = programs_.find(image, options, generation);
   }
   if (found != nullptr) return found;
-  CORELANE_ASSIGN(std::shared_ptr<device::LaneProgram> program, engine_->prepare(image, options));
+  CORELANE_ASSIGN(std::shared_ptr<device::LaneProgram> program, prepare_program(image, options));
   // Only where it is shared must the place in memory stay its own.
   auto made = std::make_shared<SharedProgram>(
       std::move(program), image.immutable ? image.keep_alive : nullptr, ledger_);

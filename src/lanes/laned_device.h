@@ -56,6 +56,8 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   void remove(const LanedExecutable* executable);
 
  private:
+  Result<std::shared_ptr<device::LaneProgram>> prepare_program(
+      const device::Image& image, const device::PrepareOptions& options);
   Result<std::shared_ptr<SharedProgram>> program_of(const device::Image& image,
                                                     const device::PrepareOptions& options,
                                                     std::uint64_t generation);

@@ -70,6 +70,12 @@ class Runner(CliTest):
         self.assertEqual(read_stats(self.runner("two", "-n", "3").stdout)["batch"], 2)
         self.assertEqual(read_stats(self.runner("sum").stdout)["count"], 40)
 
+    def test_it_ends_well_while_an_engine_is_still_being_loaded(self):
+        for _ in range(8):  # It is loaded for a comparison, after eight runs.
+            stats = read_stats(self.runner("sum", "-n", "12", "-a", "2", "-S", "2",
+                                           env={"CORELANE_TIME_ENGINES": "1", "CORELANE_CACHE": "0"}).stdout)
+            self.assertEqual(stats["count"], 12)
+
     def test_the_device_table_is_read_by_the_names_of_its_columns(self):
         table = read_device_table(self.runner("sum", "-n", "30").stdout)
         self.assertIn("ExecTimeUs_Func_0", table)

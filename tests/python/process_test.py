@@ -43,6 +43,17 @@ class Exit(unittest.TestCase):
                 s.run_async(None, {"x": X}, lambda o, d, e: print("called", d), i)
         """, "called 0\ncalled 1\ncalled 2\ncalled 3\n")
 
+    def test_while_the_engines_are_timed(self):
+        # After eight runs; the one of them that does not run yet is loaded for it.
+        for end in ("pass", "sys.exit(0)", "sys.kept = s"):
+            self.all_clean(f"""
+                os.environ["CORELANE_TIME_ENGINES"] = "1"
+                s = session("virtual:rk3588", cache=False)
+                for _ in range(12):
+                    s.run(None, {{"x": X}})
+                {end}
+            """, "")
+
     def test_while_threads_run_and_wait(self):
         self.all_clean("""
             s = session("null:rk3588?a=100ms", schedule=[0], max_queue_size=8)

@@ -1,6 +1,10 @@
 // Two engines behind one device: what each refuses the other computes, and a program changes its
 // engine while many threads run it.
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include "smoke_support.h"
 
@@ -89,6 +93,37 @@ TEST(SmokeEngines, ThreadsRunOnWhileTheEnginesAreTimed) {
     EXPECT_TRUE(context.run().ok());
   }
   ::setenv("CORELANE_TIME_ENGINES", "0", 1);
+}
+
+/// OpenVINO, which is loaded for a comparison, has just begun to load; a user's thread loads it for
+/// a program that names it.
+[[noreturn]] void exit_while_an_engine_is_loaded(bool in_a_thread) {
+  ::alarm(60);
+  ::setenv("CORELANE_TIME_ENGINES", "1", 1);
+  const auto device = own_device();
+  const std::string model = affine_model(8, 2);
+  const Program program = load(model, on(device));
+  Context context = program.new_context().value();
+  const std::vector<float> x(8, 3);
+  static_cast<void>(context.bind_input(0, in_view(x, Shape{8})));
+  for (int i = 0; i < (in_a_thread ? 1 : 12); ++i) static_cast<void>(context.run());
+  if (in_a_thread) {
+    std::atomic<bool> begun{false};
+    std::thread([&] {
+      LoadOptions options = on(device);
+      options.engine = "openvino";
+      begun = true;
+      static_cast<void>(Program::load(as_byte_span(model), options));
+    }).detach();
+    while (!begun) std::this_thread::yield();
+  }
+  std::exit(0);
+}
+
+TEST(SmokeEnginesDeathTest, AProcessMayExitWhileAnEngineIsLoaded) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EXIT(exit_while_an_engine_is_loaded(i % 2 == 0), ::testing::ExitedWithCode(0), "") << i;
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/process/process_end.h"
+
 namespace corelane::lanes {
 namespace {
 
@@ -32,6 +34,10 @@ SharedProgram::SharedProgram(std::shared_ptr<device::LaneProgram> program,
     : source_(std::move(source)), program_(std::move(program)), ledger_(ledger) {}
 
 SharedProgram::~SharedProgram() {
+  if (const EngineVisit visit; visit)
+    program_.reset();
+  else
+    never_destroy(std::move(program_));
   const MutexLock lock(mutex_);
   ledger_.give_back(counted_);
 }

@@ -36,7 +36,7 @@ class SharedProgram {
 
  private:
   const std::shared_ptr<const void> source_;
-  const std::shared_ptr<device::LaneProgram> program_;
+  std::shared_ptr<device::LaneProgram> program_;  ///< Constant while this lives.
   MemoryLedger& ledger_;
   Mutex mutex_{LockRank::kLeaf};
   std::uint64_t counts_ CORELANE_GUARDED_BY(mutex_) = 0;

@@ -72,12 +72,17 @@ struct FakeEngineState {
   std::atomic<int> on_core[64] = {};
   std::atomic<bool> overlap{false};                      ///< Two runs were on one core at once.
   std::function<void(const device::CoreSet&)> on_cores;  ///< With what a request is told.
+  std::function<void()> on_prepare;                      ///< In each preparation.
+  std::function<void()> on_end;                          ///< A program or a request is destroyed.
 };
 
 class FakeRequest final : public device::LaneRequest {
  public:
   explicit FakeRequest(std::shared_ptr<FakeEngineState> state) : state_(std::move(state)) {
     ++state_->requests;
+  }
+  ~FakeRequest() override {
+    if (state_->on_end) state_->on_end();
   }
   Status set_input(std::size_t, const device::TensorRef& tensor) override {
     ++(tensor.data == nullptr ? state_->let_go : state_->binds);
@@ -155,6 +160,9 @@ class FakeProgram final : public device::LaneProgram {
     desc.name = "y";
     outputs_ = {desc};
   }
+  ~FakeProgram() override {
+    if (state_->on_end) state_->on_end();
+  }
   const std::vector<TensorDesc>& inputs() const noexcept override { return inputs_; }
   const std::vector<TensorDesc>& outputs() const noexcept override { return outputs_; }
   device::Placement placement() const noexcept override { return device::Placement::kReplicated; }
@@ -188,6 +196,7 @@ class FakeEngine final : public device::LaneEngine {
   explicit FakeEngine(std::shared_ptr<FakeEngineState> state) : state_(std::move(state)) {}
   Result<std::shared_ptr<device::LaneProgram>> prepare(
       const device::Image&, const device::PrepareOptions& options) override {
+    if (state_->on_prepare) state_->on_prepare();
     return std::make_shared<FakeProgram>(
         state_, options.input_shapes.empty() ? Shape{1, 4} : options.input_shapes.front());
   }

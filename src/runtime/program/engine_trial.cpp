@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/fork.h"
+#include "base/process/process_end.h"
 #include "base/sync.h"
 #include "base/text_parts.h"
 #include "base/thread.h"
@@ -202,13 +203,14 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
 
   bool stopped() {
     const MutexLock lock(mutex);
-    return stop;
+    return stop || process_ending();
   }
 
   void work(std::vector<Input> given) {
     Status status;
     try {
-      status = compare(std::move(given));
+      const EngineVisit visit;
+      if (visit && !process_ending()) status = compare(std::move(given));
     } catch (const std::exception& e) {
       status = error(Code::kInternal, "{}", e.what());
     }

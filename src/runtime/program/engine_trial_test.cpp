@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/process/testing/static_engine.h"
 #include "runtime/testing/fake_program.h"
 
 namespace corelane::runtime {
@@ -233,6 +234,23 @@ TEST(EngineTrial, ContextsRunWhileTheEngineChanges) {
   bench.wait();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(bench.engine(), "b");
+}
+
+TEST(EngineTrialDeathTest, ExitWaitsForAnEngineThatIsBeingLoaded) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        testing::begin_process_that_ends();
+        Bench bench(microseconds(10), microseconds(5));
+        bench.setup.device->on_prepare = [](const device::PrepareOptions&) {
+          testing::StaticEngine::instance().use();
+          return Status();
+        };
+        bench.run(kRunsBeforeTrial);
+        testing::StaticEngine::instance().await_use();
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/fork.h"
+#include "base/process/process_end.h"
 #include "base/sync.h"
 #include "base/thread.h"
 #include "corelane/base/log.h"
@@ -235,6 +236,8 @@ struct StaticForms::Core : std::enable_shared_from_this<Core> {
   }
 
   Result<bool> make_one(const Use& use, Inputs inputs) {
+    const EngineVisit visit;
+    if (!visit || process_ending()) return error(Code::kCancelled, "the process ends");
     try {
       return make(use, std::move(inputs));
     } catch (const std::exception& e) {
@@ -362,7 +365,7 @@ bool StaticForms::full() const {
 
 bool StaticForms::stopping() const {
   const MutexLock lock(core_->mutex);
-  return core_->stop;
+  return core_->stop || process_ending();
 }
 
 void StaticForms::forget() {
