@@ -1,10 +1,17 @@
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "base/trust/file_names.h"
+#include "corelane/base/file.h"
+#include "corelane/base/log.h"
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
+#include "corelane/program/program_file.h"
 #include "corelane/runtime/activation.h"
 #include "corelane/runtime/program.h"
 #include "failing_new.h"
@@ -14,6 +21,8 @@
 namespace corelane::allocation {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr int kThreads = 3;
 constexpr int kCalls = 60;
 
@@ -22,7 +31,58 @@ struct Files {
   ByteVector program = compile_bytes(as_byte_span(onnx), {}).value();
 };
 
+/// The compile cache of a round, and the files of models that it is to hold.
+class Cache {
+ public:
+  Cache() {
+    fs::create_directories(folder_);
+    for (int i = 0; i < 4; ++i) {
+      const std::string model = testing::OnnxBuilder()
+                                    .input("x", {1, 4})
+                                    .output("y", {1, 4})
+                                    .node("Relu", {"x"}, {"y"})
+                                    .build("relu" + std::to_string(i));
+      models_.push_back(folder_ / ("relu" + std::to_string(i) + ".onnx"));
+      if (!write_file_atomic(models_.back(), as_byte_span(model)).ok()) std::abort();
+    }
+    ::setenv("CORELANE_CACHE_DIR", (folder_ / "cache").c_str(), 1);
+    log::set_level(log::Level::kOff);  // A line for each failure of the cache.
+  }
+  ~Cache() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
+
+  const fs::path& model(int i) const { return models_[static_cast<std::size_t>(i) % 4]; }
+  std::vector<std::string> entries() const { return file_names(folder_ / "cache" / "programs"); }
+  /// So that the next load of a model writes one again.
+  void remove_one(int i) const {
+    const std::vector<std::string> there = entries();
+    std::error_code gone;
+    if (!there.empty())
+      fs::remove(folder_ / "cache" / "programs" / there[static_cast<std::size_t>(i) % there.size()],
+                 gone);
+  }
+  /// Nothing half written, and nothing damaged.
+  void check(Tally& tally) const {
+    for (const std::string& name : entries()) {
+      tally.expect(name.ends_with(".rknn"), "no unfinished entry is left");
+      tally.expect(
+          ProgramFile::open(folder_ / "cache" / "programs" / name, Verify::kEverything).has_value(),
+          "an entry is whole");
+    }
+  }
+
+ private:
+  const fs::path folder_ =
+      fs::temp_directory_path() / ("corelane-allocation-" + std::to_string(::getpid()));
+  std::vector<fs::path> models_;
+};
+
 std::size_t threads_now() { return file_names("/proc/self/task").size(); }
+std::size_t descriptors_now() { return file_names("/proc/self/fd").size(); }
 
 /// Of ours: the code says what was missing. An engine may name a failure of its own.
 void refuse(const Plan& plan, const Status& status, Tally& tally) {
@@ -68,11 +128,24 @@ Status load_once(const Plan& plan, const Files& files, int i, Tally& tally) {
   return use(context, static_cast<float>(i), tally);
 }
 
-void load_all(const Plan& plan, const Files& files, int thread, Tally& tally) {
+/// One load through the cache, of a file, and one run.
+Status load_cached_once(const Plan& plan, const Cache& cache, int i, Tally& tally) {
+  LoadOptions options;
+  options.device = plan.device;
+  if (i % 5 == 4) cache.remove_one(i);
+  CORELANE_ASSIGN(const Program program,
+                  exposed([&] { return Program::load(cache.model(i), options); }));
+  CORELANE_ASSIGN(Context context, exposed([&] { return program.new_context(); }));
+  return use(context, static_cast<float>(i), tally);
+}
+
+/// Calls `once(number)` again and again.
+template <class F>
+void repeat(const Plan& plan, int thread, Tally& tally, const F& once) {
   const Shielded test;
   for (int i = 0; i < kCalls; ++i) {
     try {
-      const Status status = load_once(plan, files, thread + i, tally);
+      const Status status = once(thread + i);
       if (!status.ok()) {
         refuse(plan, status, tally);
         continue;
@@ -83,6 +156,15 @@ void load_all(const Plan& plan, const Files& files, int thread, Tally& tally) {
       tally.expect(false, thrown.what());
     }
   }
+}
+
+template <class F>
+void repeat_in_threads(const Plan& plan, Tally& tally, const F& once) {
+  begin_failing(plan.share, plan.seed);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) threads.emplace_back([&, t] { repeat(plan, t, tally, once); });
+  for (std::thread& thread : threads) thread.join();
+  end_failing();
 }
 
 /// All cores of the device can be held at once, and nothing of it is in use afterwards.
@@ -120,14 +202,25 @@ void load_round(const Plan& plan, Tally& tally) {
   // What a process makes once, the device's module among it, is there before.
   tally.expect(load_once(plan, files, 0, tally).ok(), "a program loads");
   const std::size_t before = threads_now();
-  begin_failing(plan.share, plan.seed);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t)
-    threads.emplace_back([&, t] { load_all(plan, files, t, tally); });
-  for (std::thread& thread : threads) thread.join();
-  end_failing();
+  repeat_in_threads(plan, tally, [&](int i) { return load_once(plan, files, i, tally); });
   if (plan.device.starts_with("null"))
     tally.expect(threads_now() == before, "no thread of a device is left");
+  check_device(plan, files, tally);
+}
+
+void cache_round(const Plan& plan, Tally& tally) {
+  const Files files;
+  const Cache cache;
+  for (int i = 0; i < 4; ++i)
+    tally.expect(load_cached_once(plan, cache, i, tally).ok(), "a program loads");
+  tally.expect(cache.entries().size() == 4, "each model has an entry");
+  const std::size_t before = descriptors_now();
+  repeat_in_threads(plan, tally, [&](int i) { return load_cached_once(plan, cache, i, tally); });
+  tally.expect(descriptors_now() == before, "no file is left open");
+  cache.check(tally);
+  for (int i = 0; i < 4; ++i)
+    tally.expect(load_cached_once(plan, cache, i, tally).ok(), "a model loads afterwards");
+  tally.expect(cache.entries().size() == 4, "each model has an entry afterwards");
   check_device(plan, files, tally);
 }
 

@@ -31,5 +31,7 @@ void set_round(const Plan& plan, Tally& tally);
 void scheduler_round(const Plan& plan, Tally& tally);
 /// Devices are opened, programs loaded and contexts made while allocations fail.
 void load_round(const Plan& plan, Tally& tally);
+/// Programs are loaded through the compile cache, whose entries come and go.
+void cache_round(const Plan& plan, Tally& tally);
 
 }  // namespace corelane::allocation

@@ -31,9 +31,9 @@ struct Door {
   const char* name;
   void (*round)(const Plan&, Tally&);
 };
-constexpr Door kDoors[] = {{"session", session_round},     {"rknn", rknn_round},
-                           {"exec", exec_round},           {"set", set_round},
-                           {"scheduler", scheduler_round}, {"load", load_round}};
+constexpr Door kDoors[] = {
+    {"session", session_round},     {"rknn", rknn_round}, {"exec", exec_round},  {"set", set_round},
+    {"scheduler", scheduler_round}, {"load", load_round}, {"cache", cache_round}};
 /// On the clock at once, on the clock later, and on threads.
 constexpr const char* kDevices[] = {"null:rk3588", "null:rk3588?a=50us",
                                     "null:rk3588?threads=1&a=20us"};

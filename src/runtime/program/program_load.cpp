@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/deadline.h"
+#include "base/guard.h"
 #include "base/trust/secure_environment.h"
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
@@ -211,9 +212,38 @@ Result<ByteVector> file_of(const ImportedModel& model,
   return writer.finish();
 }
 
+/// What the compile cache has of a model.
+struct CacheEntry {
+  std::optional<CompileCache> cache;  ///< Nothing: the model is loaded past it.
+  std::string key;
+  std::shared_ptr<const ProgramFile> file;
+  std::optional<EngineVerdict> verdict;
+};
+
+/// Whatever fails here, for want of memory too, costs the cache alone.
+CacheEntry entry_of(const LoadInput& input, const fs::path& root, const LoadOptions& options,
+                    const device::DeviceInfo& info) {
+  CacheEntry entry;
+  const Status looked = no_throw("looking into the compile cache", [&]() -> Status {
+    auto cache = options.cache ? CompileCache::from_environment() : std::nullopt;
+    if (!cache) return {};
+    // Without a key the model is loaded past the cache; the import says what is wrong.
+    auto key = compile_key(input.bytes, root, options, info);
+    if (!key) return {};
+    entry.file = cache->find(*key);
+    if (entry.file != nullptr && times_engines(options))
+      entry.verdict = EngineVerdict::parse(cache->note(*key));
+    entry.key = std::move(*key);
+    entry.cache = std::move(cache);
+    return {};
+  });
+  if (!looked.ok()) log::warn("runtime", "the compile cache is not used: {}", looked.message());
+  return entry;
+}
+
 /// Writes what was just compiled, with the device's pre-compiled form where it has one.
-void store_in_cache(const CompileCache& cache, const std::string& key, const ImportedModel& model,
-                    const ProgramState& state) {
+Status store_in_cache(const CompileCache& cache, const std::string& key, const ImportedModel& model,
+                      const ProgramState& state) {
   std::vector<device::Executable::Precompiled> forms;
   if (state.device->info().capabilities.precompiled) {
     if (auto exported = state.executables->export_all())
@@ -221,10 +251,8 @@ void store_in_cache(const CompileCache& cache, const std::string& key, const Imp
     else if (exported.error().code() != Code::kUnsupported)
       log::warn("runtime", "no pre-compiled form for the cache: {}", exported.error().to_string());
   }
-  const auto bytes = file_of(model, forms);
-  const Status stored = bytes ? cache.store(key, *bytes) : bytes.error();
-  if (!stored.ok())
-    log::warn("runtime", "the compiled program is not cached: {}", stored.to_string());
+  CORELANE_ASSIGN(const ByteVector bytes, file_of(model, forms));
+  return cache.store(key, bytes);
 }
 
 /// A model that was just imported, as the device takes it: its network, or a whole program file.
@@ -269,11 +297,10 @@ Status add_forms(const CompileCache& cache, const std::string& key, const Execut
 
 /// What keeps a verdict beside the entry of the cache, and what the faster engine has compiled in
 /// it; empty where there is no cache. Called while `set` lives.
-std::function<void(const EngineVerdict&)> verdict_keeper(const std::optional<CompileCache>& cache,
-                                                         const std::optional<std::string>& key,
+std::function<void(const EngineVerdict&)> verdict_keeper(const CacheEntry& entry,
                                                          const ExecutableSet& set) {
-  if (!cache || !key) return {};
-  return [cache = *cache, key = *key, &set](const EngineVerdict& verdict) {
+  if (!entry.cache) return {};
+  return [cache = *entry.cache, key = entry.key, &set](const EngineVerdict& verdict) {
     Status kept = cache.keep_note(key, verdict.text());
     if (kept.ok()) kept = add_forms(cache, key, set);
     // An engine without compiled forms has nothing more to keep.
@@ -284,15 +311,15 @@ std::function<void(const EngineVerdict&)> verdict_keeper(const std::optional<Com
 }
 
 /// The entry of the cache, on the engine that an earlier process has found faster.
-Result<std::shared_ptr<ProgramState>> load_cached(const std::shared_ptr<const ProgramFile>& file,
+Result<std::shared_ptr<ProgramState>> load_cached(const CacheEntry& entry,
                                                   const std::shared_ptr<device::Device>& device,
                                                   const std::string& name,
-                                                  const std::optional<EngineVerdict>& verdict,
                                                   const LoadOptions& options) {
   const auto& engines = device->info().engines;
+  const auto& verdict = entry.verdict;
   if (verdict && std::ranges::find(engines, verdict->engine) != engines.end())
-    if (auto state = load_file(file, device, name, {options, verdict})) return state;
-  return load_file(file, device, name, {options});
+    if (auto state = load_file(entry.file, device, name, {options, verdict})) return state;
+  return load_file(entry.file, device, name, {options});
 }
 
 /// False for failures that another import of the model would end in as well.
@@ -317,32 +344,27 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
   // Of the real file, not of a link to it: external data lie beside that.
   if (root.empty() && !input.path.empty()) root = fs::canonical(input.path, ec).parent_path();
 
-  const auto cache = options.cache ? CompileCache::from_environment() : std::nullopt;
-  std::optional<std::string> key;
-  if (cache) {
-    // Without a key the model is loaded past the cache; the import says what is wrong.
-    if (auto made = compile_key(input.bytes, root, options, info)) key = std::move(*made);
-    if (key) {
-      if (auto cached = cache->find(*key)) {
-        std::optional<EngineVerdict> verdict;
-        if (times_engines(options)) verdict = EngineVerdict::parse(cache->note(*key));
-        auto state = load_cached(cached, device, input.name(), verdict, options);
-        if (state)
-          time_engines(**state, options, verdict_keeper(cache, key, *(*state)->executables));
-        if (state) return state;
-        if (!is_fault_of_entry(state.error())) return state;
-        log::warn("runtime", "the compile cache's entry for {} is not used: {}", input.name(),
-                  state.error().to_string());
-      }
-    }
+  const CacheEntry entry = entry_of(input, root, options, info);
+  if (entry.file != nullptr) {
+    auto state = load_cached(entry, device, input.name(), options);
+    if (state) time_engines(**state, options, verdict_keeper(entry, *(*state)->executables));
+    if (state || !is_fault_of_entry(state.error())) return state;
+    log::warn("runtime", "the compile cache's entry for {} is not used: {}", input.name(),
+              state.error().to_string());
   }
   CORELANE_ASSIGN(auto imported, input.path.empty() ? import_onnx(input.bytes, options.import)
                                                     : import_onnx_file(input.path, options.import));
   const auto model = std::make_shared<const ImportedModel>(std::move(imported));
   auto state = load_imported(model, std::move(device), input.name(), options);
   // After the load: what cannot be prepared is not worth a file.
-  if (state && key) store_in_cache(*cache, *key, *model, **state);
-  if (state) time_engines(**state, options, verdict_keeper(cache, key, *(*state)->executables));
+  if (state && entry.cache) {
+    const Status stored = no_throw("writing an entry of the compile cache", [&] {
+      return store_in_cache(*entry.cache, entry.key, *model, **state);
+    });
+    if (!stored.ok())
+      log::warn("runtime", "the compiled program is not cached: {}", stored.message());
+  }
+  if (state) time_engines(**state, options, verdict_keeper(entry, *(*state)->executables));
   return state;
 }
 
