@@ -290,6 +290,11 @@ class Mistakes(CliTest):
                           "0.000001", parts=("timeout", "none of 5"))
         self.assertIn("callers", late.stdout)
 
+    def test_a_short_result_is_a_failed_run_for_every_command_that_runs(self):
+        env = {"CORELANE_FAULTS": "short=1"}
+        for words in (("run", self.program, "--random"), ("bench", self.program, "-n", "5", "--warm-up", "0")):
+            self.fails(6, *words, parts=("bad_result", "short"), env=env)
+
     def test_an_interrupted_bench_reports_what_it_has(self):
         process = subprocess.Popen([cli_support.CORELANE, "bench", str(self.program), "-t", "600",
                                     "--warm-up", "0", "--json"], stdout=subprocess.PIPE, text=True)

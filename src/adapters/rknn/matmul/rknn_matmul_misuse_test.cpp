@@ -204,5 +204,15 @@ TEST(RknnMatmulMisuse, AChildOfForkIsToldInsteadOfHanging) {
             0);
 }
 
+TEST(RknnMatmulShort, AProductWithAShortResultFails) {
+  setenv("CORELANE_FAULTS", "short=1", 1);
+  const InnerDevice inner("virtual:rk3588?name=shortproduct");
+  Product product(small());
+  unsetenv("CORELANE_FAULTS");
+  ASSERT_EQ(product.code, RKNN_SUCC);
+  ASSERT_EQ(product.bind(), 0);
+  EXPECT_EQ(rknn_matmul_run(product.ctx), RKNN_ERR_FAIL);
+}
+
 }  // namespace
 }  // namespace corelane::rknn
