@@ -30,6 +30,7 @@ PROGRAMS = {
 # Written in Python: each has its own way to what was built.
 SCRIPTS = {"onnxruntime": ("ort_benchmark.py", "--library", "lib/libbench_shim.so"),
            "python_session": ("python_session.py", "--package", "python"),
+           "qaicrt": ("qaicrt_benchmark.py", "--package", "python"),
            "ggml": ("ggml_benchmark.py", "--build", ""),
            "engines": ("engines_benchmark.py", "--package", "python"),
            "shape_forms": ("shape_forms_benchmark.py", "--package", "python"),
@@ -37,7 +38,7 @@ SCRIPTS = {"onnxruntime": ("ort_benchmark.py", "--library", "lib/libbench_shim.s
 SKIPPED = 3  # Exit status of a script that cannot have its rival here, and said why.
 ROUNDS = {"small_model": 61, "sets": 31, "object_runtime": 31, "real_models": 31, "load": 15, "batch_forms": 15,
           "convert": 31, "rknn": 31, "matmul": 15, "onnxruntime": 31, "session": 21, "session_pressure": 7,
-          "timeout": 31, "python_session": 21, "ggml": 7, "engines": 15, "shape_forms": 15, "scheduler": 5}
+          "timeout": 31, "python_session": 21, "qaicrt": 41, "ggml": 7, "engines": 15, "shape_forms": 15, "scheduler": 5}
 
 
 def run(words) -> int:

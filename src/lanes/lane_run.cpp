@@ -161,14 +161,8 @@ bool LaneScheduler::wait_released(LanedJob& job, TimePoint until) {
 /// In the calling thread where that is possible, so that nobody is woken.
 Status LanedQueue::run(const device::Submission& job, device::JobRecord* record) {
   CORELANE_ASSIGN(Acquired bindings, acquire(job));
-  // Work with a deadline never runs in its caller's thread, which could not leave it.
-  const bool here = job.deadline == kNever && job.wait.empty() && job.signal.empty();
-  if (here) {
-    if (auto status = device_->scheduler().try_run_here(*account_, *bindings, job, record)) {
-      bindings.taken_over();  // And released, when it had run.
-      return std::move(*status);
-    }
-  }
+  if (auto status = run_here(job, bindings, job.deadline != kNever, record))
+    return std::move(*status);
   CORELANE_ASSIGN(const std::shared_ptr<LanedJob> made, enqueue(job, std::move(bindings), true));
   made->wait(kNever);
   // The caller gets no completion to wait on, and may free memory that the job uses directly.
@@ -177,13 +171,29 @@ Status LanedQueue::run(const device::Submission& job, device::JobRecord* record)
   return made->status();
 }
 
+/// Work with a deadline runs in its caller's thread only where that need not leave it.
+std::optional<Status> LanedQueue::run_here(const device::Submission& job, Acquired& bindings,
+                                           bool only_brief, device::JobRecord* record) {
+  if (only_brief && !job.here_if_brief) return std::nullopt;
+  if (!job.wait.empty() || !job.signal.empty()) return std::nullopt;
+  auto status = device_->scheduler().try_run_here(*account_, *bindings, job, only_brief, record);
+  if (status) bindings.taken_over();  // And released, when it had run.
+  return status;
+}
+
 std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBindings& bindings,
                                                   const device::Submission& submission,
-                                                  device::JobRecord* record) {
+                                                  bool only_brief, device::JobRecord* record) {
   if (event_driven_) return std::nullopt;
   LaneOccupant self;
   self.bound = &bindings;
   self.started = clock_->now();
+  if (only_brief) {
+    // An injected fault may take any time.
+    if (fault_point_ != nullptr || submission.deadline <= self.started || !bindings.is_brief())
+      return std::nullopt;
+    self.core_bits = bindings.last_core_bits();
+  }
   Aftermath after;
   {
     MutexLock lock(mutex_);

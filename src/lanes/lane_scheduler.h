@@ -49,10 +49,11 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   /// `caller_waits`: the caller calls wait() next, so no worker is woken for it.
   Status submit(const std::shared_ptr<LanedJob>& job, bool caller_waits);
   /// A blocking run in this thread when nothing waits, the cores are idle and the engine is not
-  /// event-driven; nullopt when the job must be submitted instead. The bindings are acquired;
-  /// released here when it ran.
+  /// event-driven; nullopt when the job must be submitted instead. `only_brief`: also
+  /// when the run is not brief, or faults are injected. The bindings are acquired; released here
+  /// when it ran.
   std::optional<Status> try_run_here(QueueAccount& queue, LanedBindings& bindings,
-                                     const device::Submission& submission,
+                                     const device::Submission& submission, bool only_brief,
                                      device::JobRecord* record);
 
   bool wait(LanedJob& job, TimePoint until);

@@ -419,6 +419,7 @@ bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue,
   if (!line_.empty() || queue.share.allowed_at() > run.started) return false;
   const LanedExecutable& executable = run.bound->executable();
   if (!loss_.is_current(executable.generation())) return false;
+  const std::uint64_t wanted = run.core_bits;
   joins(queue);
   if (!line_.has_arbiter()) {
     run.core_bits = cores_now(submission.cores, *run.bound);
@@ -435,7 +436,7 @@ bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue,
                                    run.started};
     run.core_bits = line_.grant_alone(facts, executable, cores_, run.started, after.complaints);
   }
-  if (run.core_bits == 0) return false;
+  if (run.core_bits == 0 || (wanted != 0 && run.core_bits != wanted)) return false;
   run.origin = &queue;
   // Blocking runs and jobs are numbered together: a record names one of either.
   run.id = ++last_.job;

@@ -81,7 +81,7 @@ class LaneTable {
 
   // Blocking runs in their caller's thread: taken only while nobody waits.
 
-  /// False when it must be submitted as a job.
+  /// False when it must be submitted as a job. `core_bits` of the run: which it must get; 0: any.
   bool begin_here(LaneOccupant& run, QueueAccount& queue, const device::Submission& submission,
                   Aftermath& after);
   /// The engine lost the request: true when the run may be repeated, on the cores that it has.

@@ -390,6 +390,13 @@ bool LanedBindings::ran(Slot& slot, std::uint64_t core_bits, const Status& statu
   return slot.lost;
 }
 
+/// Asked twice: memory is not set in vain where an engine's call is no brief one.
+bool LanedBindings::is_brief() noexcept {
+  if (last_ == nullptr || last_core_bits_ == 0 || !last_->request->is_brief()) return false;
+  const auto slot = no_throw("setting tensors", [&] { return slot_for(last_core_bits_, false); });
+  return slot && (*slot)->request->is_brief();
+}
+
 Outcome LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
   bool lost = false;
   const auto run_slot = [&]() -> Status {

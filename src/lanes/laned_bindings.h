@@ -50,6 +50,9 @@ class LanedBindings final : public device::Bindings {
     batch_ = job.batch;
     cores_ = job.cores;
   }
+  /// Acquired: whether a run on last_core_bits(), with the memory as it is bound, is brief (see
+  /// LaneRequest). Then the request has that memory.
+  bool is_brief() noexcept;
   Outcome run(std::uint64_t core_bits, bool shadow) noexcept;
   /// Asks a run that is under way to end early. Any thread, while the job has these bindings.
   void abandon() noexcept {

@@ -1,12 +1,40 @@
 #include "lanes/laned_queue.h"
 
+#include <functional>
 #include <typeinfo>
+#include <utility>
 
+#include "base/guard.h"
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_device.h"
 #include "lanes/laned_executable.h"
 
 namespace corelane::lanes {
+namespace {
+
+/// A job that ended before its submission returned.
+class DoneJob final : public device::Completion {
+ public:
+  DoneJob(Status status, const device::JobRecord& record)
+      : status_(std::move(status)), record_(record) {}
+
+  bool done() const noexcept override { return true; }
+  bool released() const noexcept override { return true; }
+  bool wait(TimePoint) override { return true; }
+  bool wait_released(TimePoint) override { return true; }
+  Status status() const override { return status_; }
+  device::JobRecord record() const override { return record_; }
+  bool cancel() override { return false; }
+  void on_done(std::function<void(device::Completion&)> f) override {
+    run_callback("device", "a completion's callback", f, *this);
+  }
+
+ private:
+  const Status status_;
+  const device::JobRecord record_;
+};
+
+}  // namespace
 
 /// What only the device can know. The members themselves are checked by the validating wrapper; a
 /// submission without one must not lead outside the device's own objects either.
@@ -71,6 +99,9 @@ Result<Acquired> LanedQueue::acquire(const device::Submission& job) const {
 
 Result<std::shared_ptr<device::Completion>> LanedQueue::submit(const device::Submission& job) {
   CORELANE_ASSIGN(Acquired bindings, acquire(job));
+  device::JobRecord record;
+  if (auto status = run_here(job, bindings, true, &record))
+    return std::make_shared<DoneJob>(std::move(*status), record);
   return enqueue(job, std::move(bindings), false);
 }
 

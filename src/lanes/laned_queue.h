@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "lanes/laned_bindings.h"
 
@@ -26,6 +27,10 @@ class LanedQueue final : public device::Queue {
   Status check(const device::Submission& job) const;
   /// The job's bindings, checked, acquired and with memory for all tensors.
   Result<Acquired> acquire(const device::Submission& job) const;
+  /// The status of a job that ran in this thread, its bindings released; nullopt: it must join the
+  /// line.
+  std::optional<Status> run_here(const device::Submission& job, Acquired& bindings, bool only_brief,
+                                 device::JobRecord* record);
   Result<std::shared_ptr<LanedJob>> enqueue(const device::Submission& job, Acquired bindings,
                                             bool caller_waits);
 

@@ -88,6 +88,10 @@ struct Submission {
   /// then keeps it until the completion is released; Queue::run() waits for that. Memory that a
   /// TensorRef keeps alive is always used directly.
   bool direct_user_memory = false;
+  /// The caller waits for the job next. Where it is certain to end within some microseconds and its
+  /// core is idle, it runs in the calling thread, also with a deadline, and submit() returns it
+  /// done. It then uses bound memory directly. A deadline that passes meanwhile does not end it.
+  bool here_if_brief = false;
 };
 
 /// How a queue is made.
@@ -119,8 +123,8 @@ class CORELANE_API Queue {
   /// (cores held exclusively), kOutOfMemory, kDeviceLost.
   virtual Result<std::shared_ptr<Completion>> submit(const Submission& job) = 0;
   /// Enqueues and waits for the result, in the calling thread where the core is idle and there is
-  /// no deadline: no hand-off, and no place in the line. `record` may be null. Fails as submit(),
-  /// or with the job's status.
+  /// no deadline, or Submission::here_if_brief holds: no hand-off, and no place in the line.
+  /// `record` may be null. Fails as submit(), or with the job's status.
   virtual Status run(const Submission& job, JobRecord* record = nullptr) = 0;
   /// Jobs submitted here that are not done.
   virtual std::size_t depth() const = 0;

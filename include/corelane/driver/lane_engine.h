@@ -48,6 +48,10 @@ class LaneRequest {
   /// What the runs to come ask for, of which `core_bits` are the grant: for engines whose library
   /// chooses cores itself. Called when it changes; it is "any" before.
   virtual void set_cores(const CoreSet& /*asked*/) {}
+  /// True when the next run(), with what is set now, is certain to end within some microseconds: it
+  /// waits for nothing and calls no library. Such a job may run in the thread of a caller who waits
+  /// for it, though it has a deadline. Called by the thread that would run it.
+  virtual bool is_brief() const noexcept { return false; }
   /// Runs and blocks. `core_bits` are the cores granted, as many as the request's width. Fails with
   /// kEngineFailed, kOutOfMemory (an open output that does not fit; nothing is written past the
   /// end), or the code of a host operator. kDeviceReset means that the core must be made anew.

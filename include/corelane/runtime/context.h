@@ -57,6 +57,9 @@ struct RunOptions {
   std::vector<std::shared_ptr<device::Fence>> signal;
   std::uint64_t tag = 0;
   bool direct_user_memory = false;  ///< See device::Submission.
+  /// For submit(): its caller waits next, and an inference of some microseconds may run in the
+  /// calling thread before submit() returns (device::Submission). run() always lets it.
+  bool here_if_brief = false;
 };
 
 /// One submitted inference. Dropping it does not cancel the work.
@@ -163,7 +166,8 @@ class CORELANE_API Context {
   /// size), kWrongState (open dimensions), kShapeMismatch (kept in another shape), kBusy.
   Status copy_state(std::size_t index, MutableByteSpan to) const;
 
-  /// Runs and waits. In the calling thread when the core is idle and there is no timeout.
+  /// Runs and waits. In the calling thread when the core is idle and there is no timeout, or the
+  /// inference takes some microseconds only.
   Status run(const RunOptions& options = {});
   /// Submits and returns. kBusy while an earlier inference of this context is not done, or was
   /// abandoned and still holds memory of its caller (bound without a deadline, with

@@ -245,6 +245,7 @@ class FaultyQueue final : public ForwardingQueue {
     Submission below = job;
     below.executable = static_cast<FaultyExecutable&>(*job.executable).inner;
     below.bindings = static_cast<FaultyBindings&>(*job.bindings).inner;
+    below.here_if_brief = false;  // Every job goes the way on which faults strike.
     return below;
   }
 

@@ -62,6 +62,7 @@ struct FakeEngineState {
   std::atomic<int> lose{0};       ///< So many runs are lost with their request.
   std::atomic<int> requests{0};   ///< Made so far.
   std::atomic<int> binds{0};
+  std::atomic<bool> brief{false};        ///< What requests say of their next run.
   bool counts_copies = false;            ///< reserve() makes copies, up to three.
   std::atomic<std::size_t> copies{1};    ///< Made so far.
   std::atomic<bool> keeps_input{false};  ///< Read when bindings are made.
@@ -97,6 +98,7 @@ class FakeRequest final : public device::LaneRequest {
   void set_cores(const device::CoreSet& asked) override {
     if (state_->on_cores) state_->on_cores(asked);
   }
+  bool is_brief() const noexcept override { return state_->brief; }
   Status run(std::uint64_t core_bits) override {
     ++state_->runs;
     lost_ = state_->lose > 0;

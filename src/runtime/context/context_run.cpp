@@ -98,6 +98,7 @@ device::Submission ContextState::submission(const RunOptions& options, TimePoint
   job.tag = options.tag;
   job.wait = options.wait;
   job.signal = options.signal;
+  job.here_if_brief = options.here_if_brief;
   // The context's own memory lives as long as the job, so an abandoned job may go on using it. The
   // device shields memory of the caller, unless the caller opted out.
   job.direct_user_memory = options.direct_user_memory || !user_memory_;
@@ -253,6 +254,7 @@ Status ContextState::run_slowly(const RunOptions& options, runtime::StateTurn& s
   if (job.deadline == kNever) {
     status = program_->queue->run(job, &record_);
   } else {
+    job.here_if_brief = true;
     CORELANE_ASSIGN(const auto completion, program_->queue->submit(job));
     if (!completion->wait())
       return error(Code::kInternal, "a wait without a time limit returned before the job was done");

@@ -203,6 +203,9 @@ Status SetCore::start(std::size_t index) {
   run.cores = options_.cores;
   run.priority = options_.priority;
   run.timeout = options_.attempt_time.value_or(Duration{0});
+  // To hand a brief inference to another thread takes longer than it does. Not where a user's
+  // callback follows, which may submit again.
+  run.here_if_brief = !items_[index].done && !options_.in_order;
   Context context = items_[index].context;
   CORELANE_ASSIGN(Inference inference, context.submit(run));
   bool cancelled = false;

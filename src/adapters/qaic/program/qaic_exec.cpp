@@ -249,6 +249,8 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
   RunOptions options;
   options.timeout = program_->parts().rules.whole();
   options.room_until = later(clock->now(), kRoomTime);
+  // Callbacks of an event may enqueue again: not in this thread.
+  options.here_if_brief = event == nullptr;
   if (queue != nullptr) ending.turn = queue->next();
   if (event != nullptr) event->begin();
   Result<Inference> inference = no_throw("the submission", [&]() -> Result<Inference> {

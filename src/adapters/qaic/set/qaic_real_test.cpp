@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "adapters/qaic/testing/qaic_bench.h"
+#include "device/registry/testing/listed_faults.h"
 
 namespace corelane::qaic::test {
 namespace {
@@ -54,6 +55,56 @@ TEST(QaicReal, ExecutionObjectsComputeWithMemoryAndDescriptors) {
   EXPECT_THAT(std::vector<float>(shared + 16, shared + 20), ElementsAre(0.5, 2.5, 4.5, 6.5));
   munmap(shared, 4096);
   close(fd);
+  EXPECT_EQ(qaicReleaseExecObj(exec), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseProgram(program), QS_SUCCESS);
+}
+
+/// They are done when the submission returns: no other thread is woken for them.
+TEST(QaicReal, SmallNetworksRunInTheThreadOfTheirCaller) {
+  const Bench bench("virtual:generic:2", nullptr, false, weighted(4));
+  QAicProgram* program = bench.program();
+  QAicExecObj* exec = bench.exec(program);
+  QAicQueue* queue = bench.queue();
+  Tensors tensors;
+  ASSERT_EQ(tensors.give(exec), QS_SUCCESS) << text();
+  ASSERT_EQ(qaicRunExecObj(exec), QS_SUCCESS) << text();
+  for (int i = 0; i < 3; ++i) {
+    tensors.values[0][0] += 1;
+    ASSERT_EQ(qaicEnqueueExecObj(queue, exec, nullptr), QS_SUCCESS) << text();
+    EXPECT_EQ(tensors.give(exec), QS_SUCCESS) << "it is not in flight: " << text();
+    EXPECT_EQ(qaicExecObjWaitForCompletion(exec, 0), QS_SUCCESS);
+    EXPECT_EQ(tensors.values[1][0], 2 * tensors.values[0][0]);
+  }
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseExecObj(exec), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseProgram(program), QS_SUCCESS);
+  QAicInferenceSet* set = bench.set(2);
+  std::uint32_t handle = UINT32_MAX;
+  ASSERT_EQ(qaicInferenceSetGetAvailable(set, 0, &handle), QS_SUCCESS);
+  ASSERT_EQ(tensors.give(set, handle), QS_SUCCESS) << text();
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    const std::uint64_t us = id == 1 ? QAIC_WAIT_FOREVER : 0;
+    ASSERT_EQ(qaicInferenceSetSubmit(set, handle, id), QS_SUCCESS) << text();
+    std::uint32_t done = UINT32_MAX;
+    ASSERT_EQ(qaicInferenceSetGetCompletedId(set, id, us, &done), QS_SUCCESS) << text();
+  }
+  EXPECT_EQ(qaicInferenceSetPutCompleted(set, handle), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseInferenceSet(set), QS_SUCCESS);
+}
+
+TEST(QaicReal, ASmallNetworkThatHangsHoldsNoCaller) {
+  using device::Fault;
+  const std::vector<Fault> faults{Fault::kNone, Fault::kNone, Fault::kHang};
+  const Bench bench("virtual:generic:2", std::make_shared<device::ListedFaults>(faults), false,
+                    weighted(4));
+  QAicProgram* program = bench.program(20, 1);
+  QAicExecObj* exec = bench.exec(program);
+  Tensors tensors;
+  ASSERT_EQ(tensors.give(exec), QS_SUCCESS) << text();
+  ASSERT_EQ(qaicRunExecObj(exec), QS_SUCCESS) << text();
+  ASSERT_EQ(qaicRunExecObj(exec), QS_SUCCESS) << text();
+  EXPECT_EQ(qaicRunExecObj(exec), QS_TIMEDOUT) << text();
+  EXPECT_EQ(qaicRunExecObj(exec), QS_SUCCESS) << text();
   EXPECT_EQ(qaicReleaseExecObj(exec), QS_SUCCESS);
   EXPECT_EQ(qaicReleaseProgram(program), QS_SUCCESS);
 }
