@@ -258,9 +258,11 @@ struct ManyShapes {
   std::vector<std::vector<float>> memory;
   qaic::rt::shInferenceSet set;
   qaic::rt::shInferenceHandle handle;
+  std::vector<qaic::rt::shInferenceHandle> handles;
   std::size_t turn = 0;
 
-  explicit ManyShapes(std::uint32_t shapes) {
+  /// `handle` is one of so many.
+  explicit ManyShapes(std::uint32_t shapes, std::uint32_t size = 1) : handles(size) {
     CompileOptions options;
     for (std::uint32_t k = 0; k < shapes; ++k) {
       dims.push_back({1, static_cast<std::uint32_t>(kN) + k});
@@ -271,8 +273,9 @@ struct ManyShapes {
     const ByteVector file = take(compile_bytes(as_byte_span(onnx), options));
     const auto qpc = qaic::rt::Qpc::Factory(reinterpret_cast<const std::uint8_t*>(file.data()),
                                             file.size(), true);
-    set = qaic::rt::InferenceSet::Factory(common_context(), qpc, kVirtual, 1, 1);
-    done(set->getAvailable(handle), "getAvailable");
+    set = qaic::rt::InferenceSet::Factory(common_context(), qpc, kVirtual, size, 1);
+    for (auto& each : handles) done(set->getAvailable(each), "getAvailable");
+    handle = handles.front();
   }
   /// An inference in the next of the first `count` shapes.
   void step(std::size_t count) {
@@ -287,21 +290,34 @@ struct ManyShapes {
     qaic::rt::shInferenceHandle completed;
     done(set->getCompletedId(completed, 7), "getCompletedId");
   }
+  /// The same, where each of the shapes has a handle of its own.
+  void step_handles() {
+    handle = handles[turn % handles.size()];
+    step(handles.size());
+  }
 };
 
 /// What the choice of another specialization at each inference adds: 32 in turn against one.
 void many_shapes(const Settings& settings, Json& report) {
   ManyShapes turns(32), one(32), again(32);
+  ManyShapes handles(32, 32);
   for (int i = 0; i < 96; ++i) turns.step(32);
+  for (int i = 0; i < 96; ++i) handles.step_handles();
   const auto alternating = [&](ManyShapes& of, std::size_t count) {
     return [&of, count](Duration block) { return run_for(block, 16, [&] { of.step(count); }); };
   };
-  const Times times = measure({{"32 in turn", alternating(turns, 32)},
-                               {"one", alternating(one, 1)},
-                               {"one'", alternating(again, 1)}},
-                              settings);
+  const Times times = measure(
+      {{"32 in turn", alternating(turns, 32)},
+       {"one", alternating(one, 1)},
+       {"one'", alternating(again, 1)},
+       {"32 handles",
+        [&](Duration block) { return run_for(block, 16, [&] { handles.step_handles(); }); }}},
+      settings);
   report["differences"].push_back(
       report_difference("alternating among 32 specializations less one", times, 2.0));
+  // What 32 executables cost in the caches, when nothing changes its shapes.
+  report["differences"].push_back(report_difference("32 handles of a specialization each less one",
+                                                    {times[3], times[1], times[2]}, 2.0));
 }
 
 void against_ideal(const Settings& settings, Json& report) {

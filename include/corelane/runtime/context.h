@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -127,6 +128,12 @@ class CORELANE_API Context {
   /// The same for an output. kOutOfRange when the offset lies past the buffer.
   Status bind_output(std::size_t index, std::shared_ptr<device::Buffer> buffer,
                      std::size_t offset = 0);
+  /// set_input_shapes(), and the functions above for all inputs and as many outputs as are given,
+  /// in one call: to return to shapes, of a program with a list of them, costs a part of what the
+  /// single calls do. Errors as theirs, and kInvalidArgument (not one view for each input); tensors
+  /// before the one that failed are bound.
+  Status bind_all(const std::vector<Shape>& shapes, std::span<const TensorView> inputs,
+                  std::span<const MutableTensorView> outputs);
   /// Copies (converting as needed) into the context's own input memory now.
   Status set_input(std::size_t index, const TensorView& view, const ConvertOptions& convert = {});
   /// Back to the context's own memory. kOutOfRange.

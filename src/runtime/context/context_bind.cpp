@@ -76,6 +76,11 @@ Status Context::bind_output(std::size_t index, std::shared_ptr<device::Buffer> b
                   [&] { return state().bind_output(index, std::move(buffer), offset); });
 }
 
+Status Context::bind_all(const std::vector<Shape>& shapes, std::span<const TensorView> inputs,
+                         std::span<const MutableTensorView> outputs) {
+  return no_throw("binding all tensors", [&] { return state().bind_all(shapes, inputs, outputs); });
+}
+
 Status Context::set_input(std::size_t index, const TensorView& view,
                           const ConvertOptions& convert) {
   return no_throw("setting an input", [&] { return state().set_input(index, view, convert); });
@@ -257,21 +262,39 @@ void ContextState::refresh() {
   for (const auto& link : states_.links) converts_ |= is_open_output(link.output);
 }
 
-/// Memory in the program's form is passed to the device as it is; anything else goes through own
-/// memory and a conversion at each run.
+/// As exchange(), of which this is the short way: what was checked of the slot holds.
+template <class Apply>
+Status ContextState::redirect(Slot& place, void* data, const Apply& apply) {
+  if (place.view.data == data) return {};
+  std::swap(place.view.data, data);
+  Status status = apply();
+  if (!status.ok()) {
+    std::swap(place.view.data, data);
+    ready_ = ready_ && apply().ok();
+  } else if (!ready_) {
+    refresh();
+  }
+  return status;
+}
+
 Status ContextState::bind_input(std::size_t index, const TensorView& view,
                                 const ConvertOptions& convert) {
   const CallLock call(*this);
   CORELANE_TRY(enter(call, inputs_, index));
+  return bind_input_view(index, view, convert);
+}
+
+/// Memory in the program's form is passed to the device as it is; anything else goes through own
+/// memory and a conversion at each run.
+Status ContextState::bind_input_view(std::size_t index, const TensorView& view,
+                                     const ConvertOptions& convert) {
   const bool plain = convert.mean.empty() && convert.std.empty();
-  const bool known = plain && has_form(inputs_[index], view);
-  if (known && inputs_[index].view.data == view.data) return {};
-  bool direct = known;
-  if (!known) {
-    CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
-    CORELANE_TRY(take_shape(index, view.shape));
-    direct = plain && runtime::is_program_form(input_desc(index), view);
-  }
+  if (plain && has_form(inputs_[index], view))
+    return redirect(inputs_[index], const_cast<void*>(view.data),
+                    [&] { return apply_input(index); });
+  CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
+  CORELANE_TRY(take_shape(index, view.shape));
+  const bool direct = plain && runtime::is_program_form(input_desc(index), view);
   Slot slot;
   slot.mode = direct ? SlotMode::kDirect : SlotMode::kConverted;
   slot.view = writable(view);
@@ -295,17 +318,20 @@ Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffe
   return put_input(index, std::move(slot));
 }
 
-/// A view of unknown shape takes whatever the run produces, as far as it fits.
 Status ContextState::bind_output(std::size_t index, const MutableTensorView& view) {
   const CallLock call(*this);
   CORELANE_TRY(enter(call, outputs_, index));
-  const bool known = has_form(outputs_[index], view);
-  if (known && outputs_[index].view.data == view.data) return {};
-  if (known) {
-    Slot slot;
-    slot.view = view;
-    slot.mode = SlotMode::kDirect;
-    return put_output(index, std::move(slot));
+  return bind_output_view(index, view);
+}
+
+/// A view of unknown shape takes whatever the run produces, as far as it fits.
+Status ContextState::bind_output_view(std::size_t index, const MutableTensorView& view) {
+  Slot& place = outputs_[index];
+  if (has_form(place, view)) {
+    if (place.view.data == view.data) return {};
+    has_result_ = false;
+    if (form_misfits_) seen_ = kLookAgain;
+    return redirect(place, view.data, [&] { return apply_output(index); });
   }
   const TensorDesc desc = output_desc(index);
   if (desc.shape != view.shape && !desc.shape.accepts(view.shape)) {
@@ -332,6 +358,24 @@ Status ContextState::bind_output(std::size_t index, std::shared_ptr<device::Buff
   CORELANE_TRY(enter(call, outputs_, index));
   CORELANE_ASSIGN(Slot slot, buffer_slot(output_desc(index), std::move(buffer), offset, "output"));
   return put_output(index, std::move(slot));
+}
+
+Status ContextState::bind_all(const std::vector<Shape>& shapes, std::span<const TensorView> inputs,
+                              std::span<const MutableTensorView> outputs) {
+  const CallLock call(*this);
+  CORELANE_TRY(enter(call));
+  if (inputs.size() != inputs_.size() || outputs.size() > outputs_.size())
+    return error(Code::kInvalidArgument,
+                 "{} input and {} output views are given; program '{}' has {} and {}",
+                 inputs.size(), outputs.size(), program_->description.name, inputs_.size(),
+                 outputs_.size());
+  if (!turn_to(shapes)) {
+    CORELANE_TRY(runtime::check_shapes(program_->description, shapes));
+    CORELANE_TRY(leave_for(shapes));
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) CORELANE_TRY(bind_input_view(i, inputs[i], {}));
+  for (std::size_t i = 0; i < outputs.size(); ++i) CORELANE_TRY(bind_output_view(i, outputs[i]));
+  return {};
 }
 
 /// Converted now, so `view` may go when this returns.

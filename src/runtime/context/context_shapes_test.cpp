@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <utility>
 
 #include "runtime/testing/fake_program.h"
 
@@ -195,6 +196,80 @@ TEST(ContextShapes, ExposedValuesComeAfterTheDeclaredOutputs) {
   EXPECT_EQ(context.output_index("inner").value(), 1U);
   ASSERT_TRUE(context.run().ok());
   EXPECT_TRUE(context.output(1));
+}
+
+/// A context of the closed list, and memory for each of its shapes.
+struct TwoShapes {
+  TwoShapes() : setup(config, closed_list(config)), context(setup.program.new_context().value()) {
+    for (const std::size_t k : {0U, 1U}) {
+      const std::size_t n = k == 0 ? 2 : 4;
+      shapes[k] = {Shape{1, static_cast<std::int64_t>(n)}};
+      x[k].assign(n, 1.0F + static_cast<float>(k));
+      y[k].assign(n, -1.0F);
+    }
+  }
+  Status bind(std::size_t k) { return bind(k, x[k], y[k]); }
+  Status bind(std::size_t k, std::vector<float>& in, std::vector<float>& out) {
+    const std::vector<TensorView> inputs{view_of(in, shapes[k][0])};
+    const std::vector<MutableTensorView> outputs{view_of(out, shapes[k][0])};
+    return context.bind_all(shapes[k], inputs, outputs);
+  }
+  /// Runs in the shapes `k`, and says how many tensors the device was told of.
+  int told_in_run(std::size_t k) {
+    EXPECT_TRUE(bind(k).ok());
+    EXPECT_TRUE(context.run().ok());
+    EXPECT_EQ(y[k], std::vector<float>(y[k].size(), 2 * x[k][0] + 1));
+    EXPECT_EQ(context.inputs()[0].shape, shapes[k][0]);
+    EXPECT_EQ(context.outputs()[0].shape, shapes[k][0]);
+    auto& bindings = static_cast<testing::FakeBindings&>(*setup.device->last.bindings);
+    return static_cast<int>(std::exchange(bindings.sets, 0));
+  }
+
+  const FakeConfig config = one_in_one_out(Shape{1, -1});
+  FakeSetup setup;
+  Context context;
+  std::array<std::vector<Shape>, 2> shapes;
+  std::array<std::vector<float>, 2> x, y;
+};
+
+TEST(ContextShapes, AllTensorsAreBoundInOneCall) {
+  TwoShapes two;
+  two.told_in_run(0);
+  two.told_in_run(1);
+  two.told_in_run(1);
+  std::vector<float> x(2, 7.0F), y(2);
+  ASSERT_TRUE(two.bind(0, x, y).ok());
+  ASSERT_TRUE(two.context.run().ok());
+  EXPECT_EQ(y, (std::vector<float>{15, 15}));
+  const std::vector<TensorView> none;
+  EXPECT_EQ(two.context.bind_all(two.shapes[0], none, {}).code(), Code::kInvalidArgument);
+  const Status status = two.context.bind_all({Shape{1, 3}}, std::vector<TensorView>(1), {});
+  EXPECT_EQ(status.code(), Code::kShapeMismatch);
+}
+
+TEST(ContextShapes, ReturnToAllTensorsOfShapesTellsTheDeviceNothing) {
+  TwoShapes two;
+  for (const std::size_t k : {0U, 1U, 0U, 1U}) two.told_in_run(k);
+  for (const std::size_t k : {0U, 1U, 0U, 1U}) {
+    two.x[k].assign(two.x[k].size(), 5);
+    EXPECT_EQ(two.told_in_run(k), 0);
+  }
+  // Other memory is another matter.
+  std::vector<float> x(2, 9.0F);
+  two.x[0].swap(x);
+  EXPECT_EQ(two.told_in_run(0), 1);
+}
+
+TEST(ContextShapes, MemoryOfShapesThatWereLeftIsNotBoundBySingleCalls) {
+  TwoShapes two;
+  for (const std::size_t k : {0U, 1U, 0U, 1U}) two.told_in_run(k);
+  two.y[0].assign(2, -1.0F);
+  ASSERT_TRUE(two.context.set_input_shapes(two.shapes[0]).ok());
+  ASSERT_TRUE(two.context.run().ok());
+  EXPECT_EQ(two.y[0], std::vector<float>(2, -1.0F)) << "bindings go with the shapes";
+  EXPECT_EQ(floats_of(two.context.output(0).value()), std::vector<float>(2, 1.0F));
+  two.told_in_run(0);
+  two.told_in_run(1);
 }
 
 TEST(ContextShapes, ContentSurvivesTheStepFromOpenToStatic) {

@@ -363,6 +363,61 @@ Status ContextState::reshape(std::vector<Shape> shapes) {
   return use_or_open(std::move(*entry), std::move(shapes));
 }
 
+std::uint64_t ContextState::face_generation() const {
+  return program_->executables->may_change() ? seen_ : program_->executables->generation();
+}
+
+bool ContextState::has_face() const {
+  const auto direct = [](const runtime::Slot& slot) {
+    return slot.mode == runtime::SlotMode::kDirect;
+  };
+  // One that waits for its program's executables to be looked at again has none.
+  return ready_ && program_->description.shape_sets.size() > 1 && states_.links.empty() &&
+         program_->executables->forms() == nullptr &&
+         face_generation() == program_->executables->generation() &&
+         std::ranges::all_of(inputs_, direct) && std::ranges::all_of(outputs_, direct) &&
+         !entry_.executable->lost();
+}
+
+/// Everything of now changes places with everything of then: nothing is made, checked or copied.
+bool ContextState::turn_to(const std::vector<Shape>& shapes) {
+  if (ready_ && shapes == shapes_) return true;
+  if (!has_face()) return false;
+  runtime::FormBindings::Kept* const then = forms_.find_face(shapes, face_generation());
+  if (then == nullptr) return false;
+  runtime::Face& face = *then->face;
+  inputs_.swap(face.inputs);
+  outputs_.swap(face.outputs);
+  {
+    const MutexLock lock(mutex_);
+    std::swap(entry_, then->entry);
+    std::swap(bindings_, then->bindings);
+    shapes_.swap(face.shapes);
+    published_inputs_.swap(face.published_inputs);
+    published_outputs_.swap(face.published_outputs);
+  }
+  then->hash = runtime::FormBindings::hash_of(face.shapes);
+  has_result_ = false;
+  forms_.use.reset();
+  job_.executable = entry_.executable;
+  job_.bindings = bindings_;
+  job_.batch = runtime::samples_of(program_->description, shapes_);
+  refresh();
+  return true;
+}
+
+Status ContextState::leave_for(const std::vector<Shape>& shapes) {
+  std::optional<runtime::Face> face;
+  const std::shared_ptr<device::Executable> before = entry_.executable;
+  if (has_face()) {
+    const MutexLock lock(mutex_);
+    face = {shapes_, inputs_, outputs_, published_inputs_, published_outputs_, face_generation()};
+  }
+  CORELANE_TRY(reshape(shapes));
+  if (face && before != entry_.executable) forms_.set_face(before.get(), std::move(*face));
+  return {};
+}
+
 Status ContextState::set_input_shapes(const std::vector<Shape>& shapes) {
   const CallLock call(*this);
   CORELANE_TRY(enter(call));

@@ -46,6 +46,8 @@ struct ContextState {
   Status bind_output(std::size_t index, const MutableTensorView& view);
   Status bind_input(std::size_t index, std::shared_ptr<device::Buffer> buffer, std::size_t offset);
   Status bind_output(std::size_t index, std::shared_ptr<device::Buffer> buffer, std::size_t offset);
+  Status bind_all(const std::vector<Shape>& shapes, std::span<const TensorView> inputs,
+                  std::span<const MutableTensorView> outputs);
   Status set_input(std::size_t index, const TensorView& view, const ConvertOptions& convert);
   Status unbind_input(std::size_t index);
   Status unbind_output(std::size_t index);
@@ -131,6 +133,14 @@ struct ContextState {
   Status use_or_open(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes);
   /// Makes `shapes` (some may be open) current.
   Status reshape(std::vector<Shape> shapes);
+  /// Of the executables that the context knows.
+  std::uint64_t face_generation() const;
+  /// Whether the tensors of now can become a face.
+  bool has_face() const;
+  /// Back to shapes whose face is kept; false where none is, and for none but a list of shapes.
+  bool turn_to(const std::vector<Shape>& shapes);
+  /// As reshape(), of which turn_to() has nothing; keeps the face of now.
+  Status leave_for(const std::vector<Shape>& shapes);
   void publish();
   TensorDesc input_desc(std::size_t index) const;
   TensorDesc output_desc(std::size_t index) const;
@@ -144,6 +154,12 @@ struct ContextState {
   template <class Apply>
   Status exchange(runtime::Slot& place, runtime::Slot slot, const Apply& apply);
   Status take_shape(std::size_t index, const Shape& shape);
+  /// Other memory for a slot whose form stays.
+  template <class Apply>
+  Status redirect(runtime::Slot& place, void* data, const Apply& apply);
+  // bind_input() and bind_output() in a call that has the lock.
+  Status bind_input_view(std::size_t index, const TensorView& view, const ConvertOptions& convert);
+  Status bind_output_view(std::size_t index, const MutableTensorView& view);
   Status put_input(std::size_t index, runtime::Slot slot);
   Status put_output(std::size_t index, runtime::Slot slot);
   Result<device::TensorRef> own_input(std::size_t index);

@@ -1,16 +1,31 @@
-/// What a context of a program with static forms beside an open one keeps of those that it has left
-/// for other shapes: it comes back to them without making bindings anew.
+/// What a context keeps of the forms of its program that it has left for other shapes: it comes
+/// back to them without making bindings anew.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "corelane/device/executable.h"
+#include "corelane/tensor/desc.h"
+#include "runtime/context/slot.h"
 #include "runtime/program/executable_set.h"
 
 namespace corelane::runtime {
+
+/// The tensors of a context in certain shapes, all of them memory of the user in its place.
+struct Face {
+  std::vector<Shape> shapes;
+  std::vector<Slot> inputs;
+  std::vector<Slot> outputs;
+  std::vector<TensorDesc> published_inputs;
+  std::vector<TensorDesc> published_outputs;
+  std::uint64_t generation = 0;  ///< Of the executables when it was left.
+};
 
 /// One caller at a time.
 class FormBindings {
@@ -18,6 +33,8 @@ class FormBindings {
   struct Kept {
     ExecutableSet::Entry entry;
     std::shared_ptr<device::Bindings> bindings;
+    std::optional<Face> face;
+    std::uint64_t hash = 0;  ///< Of the face's shapes.
   };
 
   /// Those of an executable, kept no longer; null where there are none.
@@ -36,11 +53,36 @@ class FormBindings {
   void keep(ExecutableSet::Entry entry, std::shared_ptr<device::Bindings> bindings) {
     std::erase_if(kept_, [](const Kept& kept) { return kept.entry.executable->lost(); });
     if (entry.executable == nullptr || bindings == nullptr || entry.executable->lost()) return;
-    kept_.push_back({std::move(entry), std::move(bindings)});
+    kept_.push_back({std::move(entry), std::move(bindings), std::nullopt, 0});
+  }
+  /// For the one of an executable, where it is kept.
+  void set_face(const device::Executable* executable, Face face) {
+    for (Kept& kept : kept_) {
+      if (kept.entry.executable.get() != executable) continue;
+      kept.hash = hash_of(face.shapes);
+      kept.face = std::move(face);
+    }
+  }
+  /// The one whose face has these shapes, since no executable has changed; null without one.
+  Kept* find_face(std::span<const Shape> shapes, std::uint64_t generation) {
+    const std::uint64_t hash = hash_of(shapes);
+    for (Kept& kept : kept_)
+      if (kept.hash == hash && kept.face && kept.face->generation == generation &&
+          std::ranges::equal(kept.face->shapes, shapes) && !kept.entry.executable->lost())
+        return &kept;
+    return nullptr;
   }
   /// Those of executables that have left the set go, and with them the last hold on these.
   void follow(const ExecutableSet& set) {
     std::erase_if(kept_, [&](const Kept& kept) { return !set.holds(kept.entry.executable.get()); });
+  }
+  /// FNV-1a, a dimension at a time.
+  static std::uint64_t hash_of(std::span<const Shape> shapes) noexcept {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const Shape& shape : shapes)
+      for (const std::int64_t d : shape.dims())
+        hash = (hash ^ static_cast<std::uint64_t>(d)) * 0x100000001b3;
+    return hash;
   }
   const std::vector<Kept>& all() const noexcept { return kept_; }
 

@@ -18,19 +18,20 @@ BoundBuffers::BoundBuffers(std::shared_ptr<const BufferPlan> plan,
     : plan_(std::move(plan)),
       device_(std::move(device)),
       slots_(plan_->count()),
-      next_(plan_->count()) {
+      next_(plan_->count()),
+      forms_(plan_->specializations()) {
   form_views();
 }
 
 void BoundBuffers::form_views() {
-  inputs_.clear();
-  outputs_.clear();
+  views_ = &forms_[specialization_];
+  if (views_->inputs.size() + views_->outputs.size() == plan_->count()) return;
   for (std::size_t i = 0; i < plan_->count(); ++i) {
     const TensorView& form = plan_->form(i, specialization_);
     if (plan_->is_input(i))
-      inputs_.push_back(form);
+      views_->inputs.push_back(form);
     else
-      outputs_.push_back({nullptr, form.size, form.dtype, form.shape, {}, {}});
+      views_->outputs.push_back({nullptr, form.size, form.dtype, form.shape, {}, {}});
   }
 }
 
@@ -198,20 +199,30 @@ Outcome BoundBuffers::set(std::size_t count, const QBuffer* buffers, const QBuff
   return {};
 }
 
+bool BoundBuffers::point_view(std::size_t index) {
+  const Slot& slot = slots_[index];
+  const bool padded = slot.place == Place::kPadded;
+  if (slot.place != Place::kHeap && !padded) return false;
+  std::uint8_t* const data = padded ? slot.padding->memory.data() : slot.data;
+  if (plan_->is_input(index))
+    views_->inputs[index].data = data;
+  else
+    views_->outputs[index - plan_->inputs()].data = data;
+  return true;
+}
+
 Status BoundBuffers::bind(Context& context, std::size_t index) {
-  Slot& slot = slots_[index];
+  const Slot& slot = slots_[index];
+  const bool in_process = point_view(index);
   if (plan_->is_input(index)) {
+    if (in_process) return context.bind_input(index, views_->inputs[index]);
     if (slot.place == Place::kBuffer) return context.bind_input(index, slot.buffer);
-    const bool padded = slot.place == Place::kPadded;
-    if (slot.place != Place::kHeap && !padded) return context.unbind_input(index);
-    inputs_[index].data = padded ? slot.padding->memory.data() : slot.data;
-    return context.bind_input(index, inputs_[index]);
+    return context.unbind_input(index);
   }
-  const std::size_t output = index - inputs_.size();
+  const std::size_t output = index - plan_->inputs();
+  if (in_process) return context.bind_output(output, views_->outputs[output]);
   if (slot.place == Place::kBuffer) return context.bind_output(output, slot.buffer);
-  if (slot.place == Place::kOwn) return context.unbind_output(output);
-  outputs_[output].data = slot.place == Place::kPadded ? slot.padding->memory.data() : slot.data;
-  return context.bind_output(output, outputs_[output]);
+  return context.unbind_output(output);
 }
 
 Status BoundBuffers::bind_slots(Context& context) {
@@ -231,8 +242,13 @@ Status BoundBuffers::bind_slots(Context& context) {
 }
 
 Status BoundBuffers::bind_all(Context& context) {
-  if (plan_->specializations() > 1)
-    CORELANE_TRY(context.set_input_shapes(plan_->input_shapes(specialization_)));
+  if (plan_->specializations() > 1) {
+    const auto& shapes = plan_->input_shapes(specialization_);
+    bool in_process = true;
+    for (std::size_t i = 0; i < slots_.size(); ++i) in_process = point_view(i) && in_process;
+    if (in_process) return context.bind_all(shapes, views_->inputs, views_->outputs);
+    CORELANE_TRY(context.set_input_shapes(shapes));
+  }
   for (std::size_t i = 0; i < slots_.size(); ++i) CORELANE_TRY(bind(context, i));
   return {};
 }
@@ -241,7 +257,7 @@ bool BoundBuffers::replaces_input(const Slot& output) const noexcept {
   const auto overlap = [](auto one, std::size_t size, auto other, std::size_t other_size) {
     return one < other + other_size && other < one + size;
   };
-  return std::any_of(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(inputs_.size()),
+  return std::any_of(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(plan_->inputs()),
                      [&](const Slot& in) {
                        if (in.place != Place::kHeap && in.place != Place::kBuffer) return false;
                        if (overlap(in.data, in.size, output.data, output.size)) return true;
@@ -266,20 +282,20 @@ void BoundBuffers::mark(const Slot& output) const {
 
 std::uint64_t BoundBuffers::begin_outputs(const void* program) const {
   if (!check::enabled()) return 0;
-  for (std::size_t i = inputs_.size(); i < slots_.size(); ++i) mark(slots_[i]);
-  const auto first = given_.begin() + static_cast<std::ptrdiff_t>(inputs_.size());
+  for (std::size_t i = plan_->inputs(); i < slots_.size(); ++i) mark(slots_[i]);
+  const auto first = given_.begin() + static_cast<std::ptrdiff_t>(plan_->inputs());
   return check::outputs_begin(program, {first, given_.end()});
 }
 
 Cuts BoundBuffers::cuts() const {
   Cuts cuts;
-  for (std::size_t i = inputs_.size(); i < slots_.size(); ++i)
+  for (std::size_t i = plan_->inputs(); i < slots_.size(); ++i)
     if (slots_[i].place == Place::kPadded) cuts.push_back({slots_[i].padding, slots_[i].data});
   return cuts;
 }
 
 Status BoundBuffers::copy_partial(Context& context) {
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+  for (std::size_t i = 0; i < plan_->inputs(); ++i) {
     if (slots_[i].place == Place::kPadded) slots_[i].padding->put(slots_[i].data);
     if (slots_[i].place != Place::kCopied) continue;
     CORELANE_ASSIGN(const MutableTensorView own, context.input(i));

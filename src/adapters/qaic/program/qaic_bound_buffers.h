@@ -88,7 +88,10 @@ class BoundBuffers {
   Outcome take_descriptor(std::size_t index, const QBuffer& given, Slot& slot);
   Status bind(Context& context, std::size_t index);
   Status bind_slots(Context& context);
+  /// Those of the specialization, made at its first use.
   void form_views();
+  /// Points the view of a buffer at its memory; false where it has none of the process.
+  bool point_view(std::size_t index);
   void mark(const Slot& output) const;
   /// Whether an input is read where the output is written.
   bool replaces_input(const Slot& output) const noexcept;
@@ -101,8 +104,13 @@ class BoundBuffers {
   std::vector<Slot> own_;   ///< Of make_own(); may be empty.
   std::vector<QBuffer> given_;
   std::size_t specialization_ = 0;
-  std::vector<TensorView> inputs_;          ///< Of the specialization, for memory of the process.
-  std::vector<MutableTensorView> outputs_;  ///< The same.
+  /// For memory of the process.
+  struct Views {
+    std::vector<TensorView> inputs;
+    std::vector<MutableTensorView> outputs;
+  };
+  std::vector<Views> forms_;  ///< Of each specialization.
+  Views* views_ = nullptr;    ///< Of this one.
   bool complete_ = false;
   bool copies_ = false;  ///< Some input is kCopied or kPadded.
   bool covering_ = false;
