@@ -43,6 +43,14 @@ struct KeptState {
   bool output_kept = true;
 };
 
+/// A part of a state that a run writes before it reads the state; the rest stays as it was.
+struct StateSlice {
+  std::size_t input = 0;            ///< The state's input, by its position.
+  std::vector<std::int64_t> start;  ///< Where it begins, one for each dimension.
+  Shape extent;                     ///< How many elements of each dimension; static.
+  ByteSpan bytes;                   ///< Dense, in the state's element type; read by the call.
+};
+
 /// How one inference runs. The defaults: the program's cores, no deadline, no fences.
 struct RunOptions {
   /// Default: any core; a program's own wish is applied to "any". Of a context that an Activation
@@ -61,6 +69,9 @@ struct RunOptions {
   /// For submit(): its caller waits next, and an inference of some microseconds may run in the
   /// calling thread before submit() returns (device::Submission). run() always lets it.
   bool here_if_brief = false;
+  /// Written in this order. A run that fails takes them back. kNotFound (an input that is no
+  /// state), kWrongState (one that is bound), kOutOfRange, kInvalidArgument (the size).
+  std::vector<StateSlice> state_slices;
 };
 
 /// One submitted inference. Dropping it does not cancel the work.

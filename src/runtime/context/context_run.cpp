@@ -162,13 +162,52 @@ Result<StateStore::Use> ContextState::state_use(const runtime::KeptStates::Link&
                use.shape.to_string(), dtype_name(out.dtype), out.shape.to_string());
 }
 
-Status ContextState::begin_states(runtime::StateTurn& turn) {
+Result<StateStore::Slice> ContextState::state_slice(const StateSlice& given,
+                                                    std::span<const StateStore::Use> uses) const {
+  const auto link =
+      std::ranges::find(states_.links, given.input, &runtime::KeptStates::Link::input);
+  if (given.input >= inputs_.size() || link == states_.links.end())
+    return error(Code::kNotFound,
+                 "a slice of input {} of program '{}', which is no state; states are declared by "
+                 "compile --state",
+                 given.input, program_->description.name);
+  const auto index = static_cast<std::size_t>(link - states_.links.begin());
+  const TensorDesc desc = input_desc(given.input);
+  if (!uses[index].reads)
+    return error(Code::kWrongState,
+                 "a slice of state '{}', whose input is bound for the next runs; unbind it first",
+                 desc.name);
+  const std::size_t bits = dtype_bits(desc.dtype);
+  if (bits % 8 != 0)
+    return error(Code::kUnsupported,
+                 "a slice of state '{}' of {}, whose elements share bytes; set it whole", desc.name,
+                 dtype_name(desc.dtype));
+  StateStore::Slice slice{
+      index, {uses[index].shape, given.start, given.extent, bits / 8}, given.bytes};
+  CORELANE_TRY(slice.box.check().wrap(fmt::format("a slice of state '{}'", desc.name)));
+  if (slice.box.bytes() == given.bytes.size()) return slice;
+  return error(Code::kInvalidArgument, "a slice {} of state '{}' has {} bytes, {} are given",
+               given.extent.to_string(), desc.name, slice.box.bytes(), given.bytes.size());
+}
+
+Result<std::vector<StateStore::Slice>> ContextState::state_slices(
+    const RunOptions& options, std::span<const StateStore::Use> uses) const {
+  std::vector<StateStore::Slice> slices;
+  for (const StateSlice& given : options.state_slices) {
+    CORELANE_ASSIGN(StateStore::Slice slice, state_slice(given, uses));
+    slices.push_back(std::move(slice));
+  }
+  return slices;
+}
+
+Status ContextState::begin_states(const RunOptions& options, runtime::StateTurn& turn) {
   std::vector<StateStore::Use> uses;
   for (const auto& link : states_.links) {
     CORELANE_ASSIGN(StateStore::Use use, state_use(link));
     uses.push_back(std::move(use));
   }
-  CORELANE_ASSIGN(turn, runtime::StateTurn::begin(states_.store, uses));
+  CORELANE_ASSIGN(const auto slices, state_slices(options, uses));
+  CORELANE_ASSIGN(turn, runtime::StateTurn::begin(states_.store, uses, slices));
   for (std::size_t i = 0; i < states_.links.size(); ++i) {
     const auto& [input, output] = states_.links[i];
     const StateStore::Memory& memory = turn.memory()[i];

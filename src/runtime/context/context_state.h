@@ -173,7 +173,12 @@ struct ContextState {
   runtime::Slot free_input(std::size_t index) const;
   runtime::Slot free_output(std::size_t index) const;
   /// Binds what a run reads and writes of the state; nothing where it uses none.
-  Status begin_states(runtime::StateTurn& turn);
+  Status begin_states(const RunOptions& options, runtime::StateTurn& turn);
+  /// Those of the options, checked.
+  Result<std::vector<runtime::StateStore::Slice>> state_slices(
+      const RunOptions& options, std::span<const runtime::StateStore::Use> uses) const;
+  Result<runtime::StateStore::Slice> state_slice(
+      const StateSlice& given, std::span<const runtime::StateStore::Use> uses) const;
   Result<runtime::StateStore::Use> state_use(const runtime::KeptStates::Link& link) const;
   /// True where the device cannot write it to the state's memory: the shape is known only after the
   /// run.

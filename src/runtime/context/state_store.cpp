@@ -77,10 +77,19 @@ Status StateStore::leave_memory() {
   return {};
 }
 
-/// What a failed run was to write is not used again: of a lost device's job nobody knows when it
+/// What its slices replaced comes back after a failure, the last one first. What a failed run was
+/// to write is not used again: of a lost device's job nobody knows when it
 /// ends.
 void StateStore::exchange(bool ok) noexcept {
   for (Value& value : values_) {
+    for (std::size_t left = ok ? 0 : value.replaced.size(); left > 0; --left) {
+      const Replaced& last = value.replaced[left - 1];
+      auto* const front = static_cast<std::byte*>(value.front.get());
+      last.box.each_row([&](std::size_t place, std::size_t inside, std::size_t bytes) {
+        std::memcpy(front + place, last.bytes.data() + inside, bytes);
+      });
+    }
+    value.replaced.clear();
     if (!std::exchange(value.written, false)) continue;
     if (ok)
       std::swap(value.front, value.back);
@@ -121,6 +130,19 @@ Status StateStore::prepare(std::size_t index, const Use& use) {
 Status StateStore::prepare(std::span<const Use> uses) {
   for (std::size_t i = 0; i < values_.size(); ++i) CORELANE_TRY(prepare(i, uses[i]));
   return {};
+}
+
+void StateStore::write(const Slice& slice) {
+  Value& value = values_[slice.index];
+  auto* const front = static_cast<std::byte*>(value.front.get());
+  Replaced before{slice.box, std::vector<std::byte>(slice.bytes.size())};
+  slice.box.each_row([&](std::size_t place, std::size_t inside, std::size_t bytes) {
+    std::memcpy(before.bytes.data() + inside, front + place, bytes);
+  });
+  value.replaced.push_back(std::move(before));
+  slice.box.each_row([&](std::size_t place, std::size_t inside, std::size_t bytes) {
+    std::memcpy(front + place, slice.bytes.data() + inside, bytes);
+  });
 }
 
 Status StateStore::write(std::size_t index, const Shape& shape, ByteSpan bytes) {
@@ -174,11 +196,13 @@ Status StateStore::reset_all() {
 }
 
 Result<StateTurn> StateTurn::begin(std::shared_ptr<StateStore> store,
-                                   std::span<const StateStore::Use> uses) {
+                                   std::span<const StateStore::Use> uses,
+                                   std::span<const StateStore::Slice> slices) {
   CORELANE_TRY(store->enter());
   StateTurn turn;
   turn.store_ = std::move(store);
   CORELANE_TRY(turn.store_->prepare(uses));
+  for (const StateStore::Slice& slice : slices) turn.store_->write(slice);
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const StateStore::Value& value = turn.store_->values_[i];
     StateStore::Memory& memory = turn.memory_.emplace_back();

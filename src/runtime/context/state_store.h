@@ -14,6 +14,7 @@
 
 #include "corelane/base/bytes.h"
 #include "corelane/device/executable.h"
+#include "tensor/box.h"
 
 namespace corelane::device {
 class Completion;
@@ -39,6 +40,12 @@ class StateStore {
     Shape shape;  ///< Static.
     std::size_t bytes = 0;
   };
+  /// A part that a run writes before it reads: of a state that it reads, and inside of it.
+  struct Slice {
+    std::size_t index = 0;
+    Box box;
+    ByteSpan bytes;
+  };
   /// Where a run finds it; null data where it does not use it.
   struct Memory {
     device::TensorRef from;
@@ -59,12 +66,18 @@ class StateStore {
 
  private:
   friend class StateTurn;
+  /// What a slice has replaced.
+  struct Replaced {
+    Box box;
+    std::vector<std::byte> bytes;
+  };
   struct Value {
     Shape shape;
     std::size_t bytes = 0;
-    std::shared_ptr<void> front;  ///< What the next run reads; null: zeros, of any shape.
-    std::shared_ptr<void> back;   ///< Null until a run writes it.
-    bool written = false;         ///< By the run that has begun.
+    std::shared_ptr<void> front;     ///< What the next run reads; null: zeros, of any shape.
+    std::shared_ptr<void> back;      ///< Null until a run writes it.
+    bool written = false;            ///< By the run that has begun.
+    std::vector<Replaced> replaced;  ///< For that run, in the order of its slices.
   };
   class Call;
 
@@ -77,6 +90,8 @@ class StateStore {
   Status prepare(std::span<const Use> uses);
   Status prepare(std::size_t index, const Use& use);
   Status check_shape(std::size_t index, const Shape& shape) const;
+  /// In what the run reads.
+  void write(const Slice& slice);
   /// An abandoned job goes on with the memory it has.
   Status leave_memory();
   Result<std::shared_ptr<void>> allocate(std::size_t bytes);
@@ -103,7 +118,8 @@ class StateTurn {
   StateTurn() = default;
   /// kBusy (a run or call of another), kShapeMismatch (it is kept in another shape), kOutOfMemory.
   static Result<StateTurn> begin(std::shared_ptr<StateStore> store,
-                                 std::span<const StateStore::Use> uses);
+                                 std::span<const StateStore::Use> uses,
+                                 std::span<const StateStore::Slice> slices = {});
   StateTurn(StateTurn&& other) noexcept = default;
   StateTurn& operator=(StateTurn&& other) noexcept {
     std::swap(store_, other.store_);

@@ -264,6 +264,88 @@ TEST(ContextKept, AFileWhoseStateNamesNothingIsRefused) {
   EXPECT_EQ(refused, 2);
 }
 
+/// Values for the places [0, first], ... of "h".
+RunOptions writing(const Floats& values, std::int64_t first) {
+  RunOptions options;
+  options.state_slices.push_back({0,
+                                  {0, first},
+                                  Shape{1, static_cast<std::int64_t>(values.size())},
+                                  std::as_bytes(std::span(values))});
+  return options;
+}
+
+TEST(ContextKept, ASliceIsWrittenBeforeTheRunReads) {
+  Kept kept;
+  ASSERT_TRUE(kept.set({1, 2}).ok());
+  const Floats nine{9};
+  ASSERT_TRUE(kept.context.run(writing(nine, 1)).ok());
+  EXPECT_THAT(kept.result(), ElementsAre(3, 19));
+  ASSERT_TRUE(kept.context.submit(writing(nine, 0)).value().wait().ok());
+  EXPECT_THAT(kept.state(), ElementsAre(19, 39));
+  ASSERT_TRUE(kept.context.reset_states().ok());
+  ASSERT_TRUE(kept.context.run(writing(nine, 1)).ok());
+  EXPECT_THAT(kept.result(), ElementsAre(1, 19)) << "into zeros";
+  Floats taken(2);
+  ASSERT_TRUE(kept.context.bind_output(0, view_of(taken, Shape{1, 2})).ok());
+  ASSERT_TRUE(kept.context.run(writing(nine, 0)).ok());
+  EXPECT_THAT(taken, ElementsAre(19, 39));
+  EXPECT_THAT(kept.state(), ElementsAre(9, 19)) << "the new value was taken away, the slice stays";
+}
+
+TEST(ContextKept, AFailedRunTakesItsSlicesBack) {
+  FakeConfig config = stepping();
+  config.hold = true;
+  Kept kept(config);
+  ASSERT_TRUE(kept.set({1, 2}).ok());
+  const Floats both{7, 8};
+  const Floats nine{9};
+  RunOptions two = writing(both, 0);
+  two.state_slices.push_back(writing(nine, 1).state_slices.front());
+  Inference inference = kept.context.submit(two).value();
+  kept.setup.device->finish_next(error(Code::kEngineFailed, "a fault"));
+  EXPECT_EQ(inference.wait().code(), Code::kEngineFailed);
+  EXPECT_THAT(kept.state(), ElementsAre(1, 2));
+  // An abandoned job goes on with the memory that it was given.
+  inference = kept.context.submit(two).value();
+  const auto completion =
+      kept.setup.device->finish_next(error(Code::kTimeout, "abandoned"), /*released=*/false);
+  EXPECT_EQ(inference.wait().code(), Code::kTimeout);
+  EXPECT_THAT(kept.state(), ElementsAre(1, 2));
+  completion->release();
+  inference = kept.context.submit(two).value();
+  kept.setup.device->finish_next();
+  ASSERT_TRUE(inference.wait().ok());
+  EXPECT_THAT(kept.state(), ElementsAre(15, 19)) << "again, the later slice over the earlier";
+}
+
+TEST(ContextKept, SlicesThatDoNotFitAreRefusedAndChangeNothing) {
+  Kept kept;
+  ASSERT_TRUE(kept.set({1, 2}).ok());
+  const Floats two{3, 4};
+  RunOptions options = writing(two, 1);
+  Status status = kept.context.run(options);
+  EXPECT_EQ(status.code(), Code::kOutOfRange);
+  EXPECT_THAT(status.message(),
+              HasSubstr("a slice of state 'h': dimension 1 begins at 1 with an extent of 2"));
+  options.state_slices.front().extent = {1, 1};
+  status = kept.context.run(options);
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("a slice [1, 1] of state 'h' has 4 bytes, 8 are given"));
+  options = writing(two, 0);
+  options.state_slices.push_back(options.state_slices.front());
+  options.state_slices.back().input = 1;
+  EXPECT_EQ(kept.context.run(options).code(), Code::kNotFound);
+  options = writing(two, 0);
+  ASSERT_TRUE(kept.context.bind_input(0, view_of(two, Shape{1, 2})).ok());
+  status = kept.context.run(options);
+  EXPECT_EQ(status.code(), Code::kWrongState);
+  EXPECT_THAT(status.message(), HasSubstr("whose input is bound"));
+  ASSERT_TRUE(kept.context.unbind_input(0).ok());
+  EXPECT_THAT(kept.state(), ElementsAre(1, 2));
+  FakeSetup without(stepping());
+  EXPECT_EQ(without.program.new_context().value().run(options).code(), Code::kNotFound);
+}
+
 TEST(ContextKept, ItsBytesAreCounted) {
   Kept kept;
   const std::size_t before = kept.context.memory().buffers;
