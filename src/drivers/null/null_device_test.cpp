@@ -108,6 +108,29 @@ TEST(NullDevice, ScheduleIsThatOfTheScript) {
   EXPECT_EQ(bench.device->counters().busy[1], milliseconds(60));
 }
 
+TEST(NullDevice, ACoreThatChangesItsProgramBeginsLater) {
+  Bench bench("null:generic:2?a=1ms&switch=200us");
+  device::Image image;
+  image.kind = "null";
+  image.bytes = as_byte_span("input x f32 1,4\noutput other f32 1,4\n");
+  const auto other = *bench.device->prepare(image, {});
+  const auto of = [&](const std::shared_ptr<device::Executable>& executable, CoreSet cores) {
+    Submission job = bench.job(cores);
+    job.executable = executable;
+    job.bindings = *executable->new_bindings();
+    return *bench.queue->submit(job);
+  };
+  const std::vector jobs{of(bench.executable, CoreSet::of({0})), of(other, CoreSet::of({0})),
+                         of(other, CoreSet::of({0})), of(other, CoreSet::of({1})),
+                         of(bench.executable, CoreSet::of({0, 1}))};
+  bench.clock->run_all();
+  const std::vector<int> began_us{0, 1200, 2200, 0, 3400};
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    EXPECT_EQ(jobs[i]->record().started, TimePoint{} + std::chrono::microseconds(began_us[i])) << i;
+  EXPECT_EQ(jobs[4]->record().ended, TimePoint{} + std::chrono::microseconds(3900));
+  EXPECT_EQ(bench.device->counters().busy[0], std::chrono::microseconds(3500)) << "without changes";
+}
+
 TEST(NullDevice, DeadlinesAreExactOnTheClock) {
   Bench bench("null:rk3566?a=10ms");
   Submission job = bench.job();

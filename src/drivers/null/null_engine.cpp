@@ -1,7 +1,9 @@
 #include "drivers/null/null_engine.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <cstring>
 #include <utility>
@@ -20,6 +22,9 @@ struct NullState {
   Script script;
   std::shared_ptr<Clock> clock;
   std::atomic<std::uint64_t> runs{0};
+  std::atomic<std::uint64_t> programs{0};  ///< Made so far.
+  /// By core, the number of the program that ran last; 0: none yet.
+  std::array<std::atomic<std::uint64_t>, device::CoreSet::kMaxCores> last_program{};
   std::function<void(std::string)> log;  ///< Set before the first run.
 };
 
@@ -35,9 +40,11 @@ thread_local Completing completing;
 /// The tensors of one inference.
 class NullRequest final : public device::LaneRequest {
  public:
-  NullRequest(std::shared_ptr<NullState> state, std::shared_ptr<const Description> description)
+  NullRequest(std::shared_ptr<NullState> state, std::shared_ptr<const Description> description,
+              std::uint64_t program)
       : state_(std::move(state)),
         description_(std::move(description)),
+        program_(program),
         inputs_(description_->inputs.size()),
         outputs_(description_->outputs.size()),
         results_(description_->outputs.size()),
@@ -54,7 +61,7 @@ class NullRequest final : public device::LaneRequest {
   void set_batch(std::uint32_t batch) override { batch_ = batch; }
 
   Status run(std::uint64_t core_bits) override {
-    const Duration time = time_on(core_bits);
+    const Duration time = switch_on(core_bits) + time_on(core_bits);
     if (time > Duration{}) {
       const TimePoint until = state_->clock->now() + time;
       Mutex mutex(LockRank::kUnranked);  // The clock takes its own.
@@ -70,9 +77,10 @@ class NullRequest final : public device::LaneRequest {
   /// request until `done` was called.
   void start(std::uint64_t core_bits, TimePoint ready, std::function<void(Status)> done) override {
     const Duration time = time_on(core_bits);
+    const Duration switched = switch_on(core_bits);
     span_.reset();
-    if (time == Duration{}) return done(compute());
-    const TimePoint begin = begin_on(core_bits, ready), end = begin + time;
+    if (time + switched == Duration{}) return done(compute());
+    const TimePoint begin = begin_on(core_bits, ready) + switched, end = begin + time;
     span_ = {begin, end};
     state_->clock->call_at(end, [this, core_bits, end, done = std::move(done)] {
       const Completing outer = std::exchange(completing, Completing{state_.get(), core_bits, end});
@@ -92,6 +100,18 @@ class NullRequest final : public device::LaneRequest {
     const bool follows =
         completing.device == state_.get() && (core_bits & ~completing.core_bits) == 0;
     return follows ? std::max(ready, completing.end) : state_->clock->now();
+  }
+
+  /// What the cores take to change to this program, which they have from here on.
+  Duration switch_on(std::uint64_t core_bits) {
+    if (state_->script.switch_time == Duration{}) return {};
+    bool switched = false;
+    for (std::uint64_t bits = core_bits; bits != 0; bits &= bits - 1) {
+      auto& last = state_->last_program[static_cast<std::size_t>(std::countr_zero(bits))];
+      const std::uint64_t before = last.exchange(program_, std::memory_order_relaxed);
+      switched |= before != 0 && before != program_;
+    }
+    return switched ? state_->script.switch_time : Duration{};
   }
 
   /// An image with a time of its own replaces a and b; factors of cores stay the device's.
@@ -167,6 +187,7 @@ class NullRequest final : public device::LaneRequest {
 
   const std::shared_ptr<NullState> state_;
   const std::shared_ptr<const Description> description_;
+  const std::uint64_t program_;  ///< Its number on the device, from 1.
   std::vector<TensorRef> inputs_;
   std::vector<TensorRef> outputs_;
   std::vector<TensorRef> results_;
@@ -180,7 +201,8 @@ class NullProgram final : public device::LaneProgram {
  public:
   NullProgram(std::shared_ptr<NullState> state, Description description)
       : state_(std::move(state)),
-        description_(std::make_shared<const Description>(std::move(description))) {}
+        description_(std::make_shared<const Description>(std::move(description))),
+        number_(++state_->programs) {}
 
   const std::vector<TensorDesc>& inputs() const noexcept override { return description_->inputs; }
   const std::vector<TensorDesc>& outputs() const noexcept override { return description_->outputs; }
@@ -191,7 +213,7 @@ class NullProgram final : public device::LaneProgram {
     return figures;
   }
   Result<std::unique_ptr<device::LaneRequest>> new_request(std::size_t, std::size_t) override {
-    return std::make_unique<NullRequest>(state_, description_);
+    return std::make_unique<NullRequest>(state_, description_, number_);
   }
   Result<device::Executable::Precompiled> export_precompiled() const override {
     return error(Code::kUnsupported,
@@ -201,6 +223,7 @@ class NullProgram final : public device::LaneProgram {
  private:
   const std::shared_ptr<NullState> state_;
   const std::shared_ptr<const Description> description_;
+  const std::uint64_t number_;
 };
 
 class NullEngine final : public device::LaneEngine {

@@ -30,6 +30,10 @@ Status read_option(std::string_view key, std::string_view value, Script& script)
     CORELANE_ASSIGN((key == "a" ? script.a : script.b), parse_duration(value));
     return {};
   }
+  if (key == "switch") {
+    CORELANE_ASSIGN(script.switch_time, parse_duration(value));
+    return {};
+  }
   if (key == "fail" || key == "log" || key == "threads") {
     const auto number = parse_number<std::uint64_t>(value);
     if (!number || (key == "threads" && *number > 1))
@@ -42,10 +46,10 @@ Status read_option(std::string_view key, std::string_view value, Script& script)
   }
   if (key == "name") return {};
   if (key.starts_with("core")) return read_factor(key, value, script);
-  return error(
-      Code::kInvalidArgument,
-      "null device: unknown option '{}'; known are a, b, core<N>, fail, log, threads, name, {}",
-      key, device::kLaneOptionNames);
+  return error(Code::kInvalidArgument,
+               "null device: unknown option '{}'; known are a, b, switch, core<N>, fail, log, "
+               "threads, name, {}",
+               key, device::kLaneOptionNames);
 }
 
 }  // namespace

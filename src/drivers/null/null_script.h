@@ -13,6 +13,8 @@ namespace corelane::drivers::null {
 /// number of its cores. Options of the device's text:
 ///   a=1ms b=100us   parts of S(n); units ns, us, ms, s; both 0 by default
 ///   core1=2.5       factor of core 1; 1 by default
+///   switch=200us    a job begins so much later where another program ran last on one of its cores,
+///                   which a job on threads counts as its own time; 0 by default
 ///   fail=3          every third job fails with kEngineFailed; 0, the default: none
 ///   log=3           every third job writes a line to the device's log; 0, the default: none
 ///   threads=1       run jobs on threads, as engines that block do, instead of on the clock
@@ -20,6 +22,7 @@ namespace corelane::drivers::null {
 struct Script {
   Duration a{};
   Duration b{};
+  Duration switch_time{};
   std::vector<double> core_factors;
   std::uint64_t fail_every = 0;
   std::uint64_t log_every = 0;
