@@ -1,17 +1,20 @@
 // The cost of the object runtime's classes over the runtime's own set: ReLU, which runs without the
 // engine; a job of 2 ms; buffers of eight tensors; a scripted device of 1 ms jobs, against the
-// ideal rate; a device's log in the context's; and a million inferences, after which memory and
-// descriptors must be what they were.
+// ideal rate; a device's log in the context's; reports at the boundaries of the clock; and a
+// million inferences, after which memory and descriptors must be what they were.
 #include <fmt/ranges.h>
 
 #include <QAicApi.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 
+#include "corelane/base/clock.h"
 #include "corelane/runtime/inference_set.h"
 #include "corelane/runtime/program.h"
 #include "harness.h"
@@ -412,6 +415,44 @@ void against_unprofiled(Settings settings, Json& list) {
   list.back()["processor"] = report_processor(seconds);
 }
 
+/// How long after the boundaries of the clock the reports of a stream come, while a set works: of
+/// ten periods.
+void report_boundaries(Json& report) {
+  constexpr auto kPeriod = std::chrono::milliseconds(500);
+  constexpr std::size_t kReports = 10;
+  TheirSet set(unary_model("Relu", kN), kProfiled, 2, 4,
+               qaic::rt::Context::Factory(nullptr, {kProfiled}));
+  std::mutex mutex;
+  std::vector<double> late_ms;
+  const auto handle = qaic::rt::StreamProfilingHandle::Factory(
+      QAIC_PROFILING_SAMPLING_RATE_FULL, QAIC_PROFILING_REPORTING_RATE_500_MS,
+      [&](const std::string&) {
+        const Duration now = real_clock()->now().time_since_epoch();
+        const std::lock_guard lock(mutex);
+        late_ms.push_back(std::chrono::duration<double, std::milli>(now % kPeriod).count());
+      });
+  done(handle->addProgram(set.set->getProgram()), "addProgram");
+  done(handle->start(), "start");
+  static_cast<void>(set.keep_in_flight(kPeriod * kReports, 8));
+  done(handle->flushReports(), "flushReports");
+  std::vector<double> seen;
+  {
+    const std::lock_guard lock(mutex);
+    seen = late_ms;
+  }
+  done(handle->stop(), "stop");
+  if (seen.empty()) fail("no report came");
+  std::sort(seen.begin(), seen.end());
+  const double median = seen[seen.size() / 2];
+  const char* word = seen.back() <= 20 ? "met" : "missed";
+  fmt::print(stderr, "{} reports after their boundaries: median {:.2f} ms, longest {:.2f} ms  {}\n",
+             seen.size(), median, seen.back(), word);
+  report["boundaries"] = {{"reports", seen.size()},
+                          {"median_ms", median},
+                          {"longest_ms", seen.back()},
+                          {"verdict", word}};
+}
+
 std::size_t resident_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
@@ -459,6 +500,7 @@ Json run(int argc, char** argv) {
   for (const LoggedDevices& devices : kLogged)
     against_uncaptured(settings, devices, report["ratios"]);
   against_unprofiled(settings, report["ratios"]);
+  report_boundaries(report);
   a_million(report);
   return report;
 }

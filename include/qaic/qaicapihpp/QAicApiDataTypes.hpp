@@ -49,6 +49,7 @@ class Program;
 class Qpc;
 class QpcFile;
 class Queue;
+class SlicingSpec;
 class StreamProfilingHandle;
 class Util;
 using shContext = std::shared_ptr<Context>;
@@ -63,6 +64,7 @@ using shProgram = std::shared_ptr<Program>;
 using shQpc = std::shared_ptr<Qpc>;
 using shQpcFile = std::shared_ptr<QpcFile>;
 using shQueue = std::shared_ptr<Queue>;
+using shSlicingSpec = std::shared_ptr<SlicingSpec>;
 using shStreamProfilingHandle = std::shared_ptr<StreamProfilingHandle>;
 
 /// One input or output of a program.

@@ -54,15 +54,23 @@ class ExecObj : public Logger {
   /// Some of the buffers, by their index; the others stay. QS_INVAL also for an index that is none,
   /// and while others were never set.
   QStatus setData(const std::vector<std::pair<uint32_t, QBuffer>>& buffers) {
-    std::vector<QBuffer> all = buffers_;
-    all.resize(program_->getBufferMappings().size());
-    for (const auto& [index, buffer] : buffers) {
-      if (index >= all.size())
-        return refuse(QS_INVAL, "buffer " + std::to_string(index) + " of " +
-                                    std::to_string(all.size()) + "; take an index below that");
-      all[index] = buffer;
-    }
-    return set(all, nullptr, vector_);
+    return setSome(buffers, nullptr, {}, {});
+  }
+  /// The same, and those that `spec` names are slices, which begin where it and the parameters say:
+  /// one of an input is written to its place before each run, into state on the device, too, and
+  /// what is around it stays; one of an output is cut out of the result. Dimensions, one entry for
+  /// each buffer given, are extents of slices; where there is none, or an empty one, a slice goes
+  /// to the end of each dimension. QS_INVAL names the buffer, the dimension, its start and extent,
+  /// and what is allowed.
+  QStatus setDataWithSlices(const std::vector<std::pair<uint32_t, QBuffer>>& buffers,
+                            const shSlicingSpec& spec, const SlicingParameters& parameters,
+                            const BufferDimensions& dimensions = {}) {
+    if (spec == nullptr) return refuse(QS_INVAL, "the slicing specification is null");
+    if (!dimensions.empty() && dimensions.size() != buffers.size())
+      return refuse(QS_INVAL, std::to_string(dimensions.size()) + " dimensions for " +
+                                  std::to_string(buffers.size()) +
+                                  " buffers; pass one entry for each");
+    return setSome(buffers, spec->get(), parameters, dimensions);
   }
   /// The buffers that it works with: those that were set, or its own with
   /// QAIC_EXECOBJ_PROPERTIES_ZERO_COPY_BUFFERS.
@@ -141,18 +149,33 @@ class ExecObj : public Logger {
               shInferenceVector vector) {
     const QStatus status = library().qaicExecObjSetDataExt(
         execObj_, static_cast<uint32_t>(buffers.size()), buffers.data(), dimensions);
-    if (status != QS_SUCCESS) return status;
-    buffers_ = buffers;
-    vector_ = std::move(vector);
+    if (status == QS_SUCCESS) vector_ = std::move(vector);
     return status;
+  }
+
+  /// A vector that was set before stays, since others of its buffers may.
+  QStatus setSome(const std::vector<std::pair<uint32_t, QBuffer>>& buffers, QAicSlicingSpec* spec,
+                  const SlicingParameters& parameters, const BufferDimensions& dimensions) {
+    std::vector<uint32_t> indices;
+    std::vector<QBuffer> given;
+    for (const auto& [index, buffer] : buffers) {
+      indices.push_back(index);
+      given.push_back(buffer);
+    }
+    std::vector<QAicSlicingParameter> values;
+    for (const auto& [name, value] : parameters) values.push_back({name.c_str(), value});
+    const std::vector<QBufferDimensions> sizes = detail::dimensionsOf(dimensions);
+    return library().qaicExecObjSetDataWithSlices(
+        execObj_, static_cast<uint32_t>(given.size()), indices.data(), given.data(),
+        sizes.empty() ? nullptr : sizes.data(), spec, static_cast<uint32_t>(values.size()),
+        values.data());
   }
 
   shContext context_;
   shProgram program_;
   QAicExecObj* execObj_ = nullptr;
   QAicExecObjID id_ = 0;
-  std::vector<QBuffer> buffers_;
-  shInferenceVector vector_;  ///< The owner of buffers_, where one was given.
+  shInferenceVector vector_;  ///< The owner of the buffers, where one was given.
 };
 
 }  // namespace qaic::rt

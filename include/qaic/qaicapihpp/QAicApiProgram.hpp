@@ -6,11 +6,30 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "QAicApiLogger.hpp"
 #include "QAicApiQpc.hpp"
 
 namespace qaic::rt {
+
+/// Which buffers of a program are given in slices; of Program::createSlicingSpecHandle(). It may
+/// outlive its program. Any thread.
+class SlicingSpec {
+ public:
+  ~SlicingSpec() { static_cast<void>(library().qaicReleaseSlicingSpec(spec_)); }
+  SlicingSpec(const SlicingSpec&) = delete;
+  SlicingSpec& operator=(const SlicingSpec&) = delete;
+  /// For the C functions.
+  QAicSlicingSpec* get() const noexcept { return spec_; }
+
+ private:
+  friend class Program;
+  explicit SlicingSpec(QAicSlicingSpec* spec) noexcept : spec_(spec) {}
+  QAicSlicingSpec* spec_;
+};
+/// Values for the names that a specification has as starts.
+using SlicingParameters = std::vector<std::pair<std::string, int64_t>>;
 
 class Program : public Logger {
  public:
@@ -68,6 +87,16 @@ class Program : public Logger {
   }
   /// Its buffers, inputs first.
   const BufferMappings& getBufferMappings() const noexcept { return mappings_; }
+  /// A specification for ExecObj::setDataWithSlices(), as JSON: {"BufferSpecs": [{"Name": an
+  /// ECMAScript expression for whole names of buffers, "ElemSize": bytes, "DimSpecs": [{"start": a
+  /// number, or the name of a parameter}, ...]}, ...]}. QS_INVAL where it does not fit the program.
+  QStatus createSlicingSpecHandle(const std::string& json, shSlicingSpec& spec) const {
+    QAicSlicingSpec* made = nullptr;
+    const QStatus status =
+        library().qaicCreateSlicingSpec(program_, &made, json.data(), json.size());
+    if (status == QS_SUCCESS) spec.reset(new SlicingSpec(made));
+    return status;
+  }
   /// The bytes of an aicapi.IoDesc (QAicApi.proto); valid as long as the program.
   QStatus getIoDescriptor(QData* ioDesc) const {
     return library().qaicProgramGetIoDescriptor(program_, ioDesc);

@@ -57,14 +57,13 @@ class Util : public Logger {
     static_cast<void>(library());
     return QS_SUCCESS;
   }
-  /// An advisory lock between processes: QS_UNSUPPORTED. Cores are held by activations, across
-  /// processes, too.
+  /// Takes (`lock`), or gives back, an advisory lock of the device between processes; the kernel
+  /// releases it when its holder ends. QS_UNSUPPORTED where CORELANE_QAIC_LOCK is not set. With
+  /// `block` it is waited for as many seconds as that variable says; QS_BUSY, and
+  /// qaicGetLastErrorText names the holder, when it is not free by then. QS_INVAL where it is not
+  /// held, QS_NODEV.
   QStatus lockDevice(QID device, bool lock, bool block = true) {
-    static_cast<void>(lock);
-    static_cast<void>(block);
-    return refuse(QS_UNSUPPORTED, "device " + std::to_string(device) +
-                                      ": there is no advisory lock; activate a program to hold "
-                                      "its cores");
+    return library().qaicLockDevice(device, lock, block);
   }
 };
 

@@ -198,6 +198,9 @@ class Clients(unittest.TestCase):
     def test_dimensions_of_the_caller_and_an_input_left_out(self):
         self.check("own_dims", self.shapes)
 
+    def test_slices(self):
+        self.check("slices", self.pair)
+
     def test_dmabuf(self):
         self.check("dmabuf", self.pair)
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "adapters/qaic/api/qaic_edge.h"
+#include "adapters/qaic/context/qaic_device_lock.h"
 #include "adapters/qaic/context/qaic_devices.h"
 #include "adapters/qaic/context/qaic_resources.h"
 #include "corelane/base/api.h"
@@ -127,4 +128,15 @@ QAIC_EXPORT QStatus qaicGetResourceInfo(QID device, QResourceInfo* resourceInfo)
 
 extern "C" QStatus qaicGetPerformanceInfo(QID device, QPerformanceInfo* performanceInfo) {
   return describe(__func__, device, performanceInfo, performance_of);
+}
+
+extern "C" QStatus qaicLockDevice(QID device, bool lock, bool block) {
+  return guard(__func__, [&]() -> Outcome {
+    CORELANE_ASSIGN(const auto limit, lock_limit());
+    const auto found = open_device(device);
+    if (!found) return device_outcome(found.error());
+    const std::string& instance = (*found)->info().instance;
+    if (!lock) return device_locks().give(instance);
+    return device_locks().take(instance, block ? limit : corelane::Duration{0});
+  });
 }

@@ -14,7 +14,7 @@ namespace {
 struct KindWords {
   std::string_view what, made_by, released_by;
 };
-constexpr std::array<KindWords, 10> kWords{{
+constexpr std::array<KindWords, 11> kWords{{
     {"context", "qaicCreateContext", "qaicReleaseContext"},
     {"container", "qaicOpenQpc", "qaicCloseQpc"},
     {"program", "qaicCreateProgram", "qaicReleaseProgram"},
@@ -26,6 +26,7 @@ constexpr std::array<KindWords, 10> kWords{{
     {"profiling handle", "qaicCreateProfilingHandle", "qaicReleaseProfilingHandle"},
     {"stream profiling handle", "qaicCreateStreamProfilingHandle",
      "qaicReleaseStreamProfilingHandle"},
+    {"slicing specification", "qaicCreateSlicingSpec", "qaicReleaseSlicingSpec"},
 }};
 const KindWords& words(ObjectKind kind) { return kWords[static_cast<std::size_t>(kind)]; }
 

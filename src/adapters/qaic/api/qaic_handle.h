@@ -22,7 +22,8 @@ enum class ObjectKind : std::uint8_t {
   kSet,
   kProgramGroup,
   kProfiling,
-  kStreamProfiling
+  kStreamProfiling,
+  kSlicing
 };
 
 /// What a handle stands for. Each kind is one class, with its kind as `kKind` and the API's opaque

@@ -99,19 +99,50 @@ Outcome BoundBuffers::take_descriptor(std::size_t index, const QBuffer& given, S
 /// The memory that the device sees stays while the dimensions do.
 Outcome BoundBuffers::take_padded(std::size_t index, const QBuffer& given,
                                   const QBufferDimensions& dims, Slot& slot) {
-  const IoMapping& mapping = plan_->mapping(index);
   if (static_cast<std::uint32_t>(given.type) == QBUFFER_TYPE_DMABUF)
     return outcome(QS_UNSUPPORTED,
                    "buffer {} ('{}') is a descriptor that a larger specialization covers; give it "
                    "in memory of the process, or with the dimensions of a specialization",
-                   index, mapping.name);
-  const Padding::Dims& whole = mapping.shapes[specialization_];
-  Padding::Dims box(dims.dims, dims.dims + dims.count);
-  const auto& before = slots_[index].padding;
-  const bool same = before != nullptr && before->whole == whole && before->given == box;
-  slot.padding =
-      same ? before : std::make_shared<Padding>(whole, std::move(box), mapping.element_size);
+                   index, plan_->mapping(index).name);
+  SlicePart corner;
+  corner.start.assign(dims.count, 0);
+  corner.extent = Shape(std::vector<std::int64_t>(dims.dims, dims.dims + dims.count));
+  slot.padding = padding_for(index, plan_->box_of(index, specialization_, corner));
   slot.place = Place::kPadded;
+  return {};
+}
+
+std::shared_ptr<Padding> BoundBuffers::padding_for(std::size_t index, Box box) const {
+  const auto& before = slots_[index].padding;
+  return before != nullptr && before->box == box ? before
+                                                 : std::make_shared<Padding>(std::move(box));
+}
+
+Outcome BoundBuffers::take_slice(std::size_t index, const QBuffer& given, const SlicePart& part,
+                                 Slot& slot) {
+  const IoMapping& mapping = plan_->mapping(index);
+  const auto type = static_cast<std::uint32_t>(given.type);
+  if (type != QBUFFER_TYPE_HEAP && type != QBUFFER_TYPE_INVAL)
+    return outcome(
+        QS_UNSUPPORTED,
+        "a slice of buffer {} ('{}') is of type {}; give slices in memory of the process", index,
+        mapping.name, type);
+  if (given.buf == nullptr && given.size != 0)
+    return outcome(QS_INVAL, "a slice of buffer {} ('{}') of {} bytes is null", index, mapping.name,
+                   given.size);
+  slot = {};
+  slot.data = given.buf;
+  slot.size = given.size;
+  Box box = plan_->box_of(index, specialization_, part);
+  if (plan_->is_input(index)) {
+    slot.place = mapping.state ? Place::kOwn : Place::kCopied;
+    slot.box = std::make_shared<const Box>(std::move(box));
+  } else if (box.is_whole()) {
+    slot.place = Place::kHeap;
+  } else {
+    slot.padding = padding_for(index, std::move(box));
+    slot.place = Place::kPadded;
+  }
   return {};
 }
 
@@ -123,6 +154,7 @@ Outcome BoundBuffers::take(std::size_t index, const QBuffer& given, const QBuffe
   slot.data = given.buf;
   slot.buffer.reset();
   slot.padding.reset();
+  slot.box.reset();
   const auto type = static_cast<std::uint32_t>(given.type);
   if (type == QBUFFER_TYPE_PMEM)
     return outcome(
@@ -166,10 +198,51 @@ Outcome BoundBuffers::set(std::size_t count, const QBuffer* buffers, const QBuff
   if (buffers == nullptr && count != 0) return outcome(QS_INVAL, "buffers is null");
   CORELANE_ASSIGN(const std::size_t chosen,
                   covering_ ? plan_->choose_covering(buffers, dims) : plan_->choose(buffers, dims));
+  return exchange(buffers, dims, {}, chosen, context);
+}
+
+Outcome BoundBuffers::set_some(const SomeBuffers& some, Context* context) {
+  std::vector<QBuffer> all = given_;
+  Parts parts = parts_;
+  all.resize(plan_->count());
+  parts.resize(plan_->count());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    // One that was left out stays so, also where its dimensions said that.
+    const bool left_out = slots_[i].place == Place::kOwn && slots_[i].box == nullptr;
+    if (left_out) all[i] = {};
+  }
+  for (std::size_t at = 0; at < some.indices.size(); ++at) {
+    const std::size_t i = some.indices[at];
+    if (i >= all.size())
+      return outcome(QS_INVAL, "buffer {} of {}; take an index below that", i, all.size());
+    const QBufferDimensions* dims = some.dims == nullptr ? nullptr : &some.dims[at];
+    if (dims != nullptr && dims->dims == nullptr) dims = nullptr;
+    const bool left_out = BufferPlan::left_out(some.buffers[at], dims);
+    all[i] = left_out ? QBuffer{} : some.buffers[at];
+    parts[i] = nullptr;
+    if (left_out || some.starts[at].empty()) continue;
+    SlicePart part{some.starts[at], std::nullopt};
+    if (dims != nullptr) {
+      CORELANE_TRY(plan_->check_dims(all[i], *dims, i));
+      part.extent = Shape(std::vector<std::int64_t>(dims->dims, dims->dims + dims->count));
+    }
+    parts[i] = std::make_shared<const SlicePart>(std::move(part));
+  }
+  CORELANE_ASSIGN(const std::size_t chosen,
+                  plan_->choose_parts(all.data(), parts, specialization_));
+  return exchange(all.data(), nullptr, std::move(parts), chosen, context);
+}
+
+Outcome BoundBuffers::exchange(const QBuffer* buffers, const QBufferDimensions* dims, Parts parts,
+                               std::size_t chosen, Context* context) {
+  const std::size_t count = plan_->count();
   const std::size_t before = std::exchange(specialization_, chosen);
   Outcome taken;
-  for (std::size_t i = 0; i < count && taken.code() == QS_SUCCESS; ++i)
-    taken = take(i, buffers[i], dims == nullptr ? nullptr : &dims[i], next_[i]);
+  for (std::size_t i = 0; i < count && taken.code() == QS_SUCCESS; ++i) {
+    const bool sliced = !parts.empty() && parts[i] != nullptr;
+    taken = sliced ? take_slice(i, buffers[i], *parts[i], next_[i])
+                   : take(i, buffers[i], dims == nullptr ? nullptr : &dims[i], next_[i]);
+  }
   if (taken.code() != QS_SUCCESS) {
     specialization_ = before;
     return taken;
@@ -191,8 +264,10 @@ Outcome BoundBuffers::set(std::size_t count, const QBuffer* buffers, const QBuff
   for (Slot& slot : next_) {
     slot.buffer.reset();
     slot.padding.reset();
+    slot.box.reset();
   }
   given_.assign(buffers, buffers + count);
+  parts_ = std::move(parts);
   copies_ = std::ranges::any_of(
       slots_, [](const Slot& s) { return s.place == Place::kCopied || s.place == Place::kPadded; });
   complete_ = true;
@@ -299,9 +374,30 @@ Status BoundBuffers::copy_partial(Context& context) {
     if (slots_[i].place == Place::kPadded) slots_[i].padding->put(slots_[i].data);
     if (slots_[i].place != Place::kCopied) continue;
     CORELANE_ASSIGN(const MutableTensorView own, context.input(i));
-    std::memcpy(own.data, slots_[i].data, std::min(own.size, slots_[i].size));
+    const Slot& slot = slots_[i];
+    if (slot.box == nullptr) {
+      std::memcpy(own.data, slot.data, std::min(own.size, slot.size));
+      continue;
+    }
+    auto* const whole = static_cast<std::uint8_t*>(own.data);
+    slot.box->each_row([&](std::size_t place, std::size_t inside, std::size_t bytes) {
+      std::memcpy(whole + place, slot.data + inside, bytes);
+    });
   }
   return {};
+}
+
+std::vector<StateSlice> BoundBuffers::state_slices() const {
+  std::vector<StateSlice> slices;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.place != Place::kOwn || slot.box == nullptr) continue;
+    slices.push_back({i,
+                      slot.box->start,
+                      slot.box->extent,
+                      {reinterpret_cast<const std::byte*>(slot.data), slot.size}});
+  }
+  return slices;
 }
 
 }  // namespace corelane::qaic

@@ -22,6 +22,17 @@ class Device;
 namespace corelane::qaic {
 
 class BufferPlan;
+struct SlicePart;
+
+/// Some of the buffers, by their index, in full or in part.
+struct SomeBuffers {
+  std::span<const std::uint32_t> indices;
+  const QBuffer* buffers = nullptr;
+  /// Null, or one for each: extents of slices; a null one says nothing.
+  const QBufferDimensions* dims = nullptr;
+  /// Of each where its slice begins; empty: it is given whole.
+  std::vector<std::vector<std::int64_t>> starts;
+};
 
 /// One caller at a time.
 ///
@@ -38,6 +49,13 @@ class BoundBuffers {
   /// nothing. `dims`: null, or one for each.
   Outcome set(std::size_t count, const QBuffer* buffers, const QBufferDimensions* dims,
               Context* context);
+  /// The same for some; the others stay as they are, and are missing where they were never set.
+  /// A slice of an input is written to its place before each inference, into the context's own
+  /// memory or the state on the device; what is around it stays. That of an output is cut out of
+  /// the whole.
+  Outcome set_some(const SomeBuffers& some, Context* context);
+  /// Those that an inference with these buffers writes into the state.
+  std::vector<StateSlice> state_slices() const;
   /// Whether dimensions that are of no specialization are taken where one covers them: its inputs
   /// are padded with zeros, its results cut. For the buffers that are set from here on.
   void set_covering(bool on) noexcept { covering_ = on; }
@@ -80,11 +98,19 @@ class BoundBuffers {
     std::shared_ptr<device::Buffer> buffer;
     Identity identity;
     std::shared_ptr<Padding> padding;
+    std::shared_ptr<const Box> box;  ///< Of a slice of an input; null: from the beginning.
   };
 
+  using Parts = std::vector<std::shared_ptr<const SlicePart>>;
+  /// Takes all of them for a specialization, or changes nothing. `parts`: by buffer, or none.
+  Outcome exchange(const QBuffer* buffers, const QBufferDimensions* dims, Parts parts,
+                   std::size_t chosen, Context* context);
   Outcome take(std::size_t index, const QBuffer& given, const QBufferDimensions* dims, Slot& slot);
   Outcome take_padded(std::size_t index, const QBuffer& given, const QBufferDimensions& dims,
                       Slot& slot);
+  Outcome take_slice(std::size_t index, const QBuffer& given, const SlicePart& part, Slot& slot);
+  /// Memory for a box of a whole: that of before where it is for the same one.
+  std::shared_ptr<Padding> padding_for(std::size_t index, Box box) const;
   Outcome take_descriptor(std::size_t index, const QBuffer& given, Slot& slot);
   Status bind(Context& context, std::size_t index);
   Status bind_slots(Context& context);
@@ -103,6 +129,7 @@ class BoundBuffers {
   std::vector<Slot> next_;  ///< While buffers are taken.
   std::vector<Slot> own_;   ///< Of make_own(); may be empty.
   std::vector<QBuffer> given_;
+  Parts parts_;  ///< Of set_some(), by buffer; empty: all are given whole.
   std::size_t specialization_ = 0;
   /// For memory of the process.
   struct Views {

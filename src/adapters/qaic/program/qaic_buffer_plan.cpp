@@ -67,18 +67,59 @@ bool BufferPlan::fits(std::size_t buffer, std::size_t specialization,
   return is_input(buffer) && !mapping(buffer).state && given.size < bytes;
 }
 
+Status BufferPlan::check_size(const QBuffer& given, std::size_t i,
+                              std::size_t specialization) const {
+  if (fits(i, specialization, given)) return {};
+  const std::size_t bytes = form(i, specialization).size;
+  const bool partial = mapping(i).partial;
+  return error(Code::kInvalidArgument, "buffer {} ('{}') has {} bytes; {} bytes {} allowed{}", i,
+               mapping(i).name, given.size, bytes, bytes == 1 ? "is" : "are",
+               !partial                           ? ""
+               : is_input(i) && !mapping(i).state ? ", and less, as it is a partial one"
+                                                  : ", or none");
+}
+
 Status BufferPlan::check_sizes(const QBuffer* buffers, std::size_t specialization) const {
+  for (std::size_t i = 0; i < count(); ++i) CORELANE_TRY(check_size(buffers[i], i, specialization));
+  return {};
+}
+
+Box BufferPlan::box_of(std::size_t buffer, std::size_t specialization,
+                       const SlicePart& part) const {
+  const Shape& whole = form(buffer, specialization).shape;
+  Box box{whole, part.start, part.extent.value_or(whole), mapping(buffer).element_size};
+  for (std::size_t d = 0; d < whole.rank() && d < part.start.size() && !part.extent; ++d)
+    if (part.start[d] >= 0 && part.start[d] <= whole[d]) box.extent[d] = whole[d] - part.start[d];
+  return box;
+}
+
+Status BufferPlan::check_parts(const QBuffer* buffers, const SliceParts& parts,
+                               std::size_t specialization) const {
   for (std::size_t i = 0; i < count(); ++i) {
-    if (fits(i, specialization, buffers[i])) continue;
-    const std::size_t bytes = form(i, specialization).size;
-    const bool partial = mapping(i).partial;
-    return error(Code::kInvalidArgument, "buffer {} ('{}') has {} bytes; {} bytes {} allowed{}", i,
-                 mapping(i).name, buffers[i].size, bytes, bytes == 1 ? "is" : "are",
-                 !partial                           ? ""
-                 : is_input(i) && !mapping(i).state ? ", and less, as it is a partial one"
-                                                    : ", or none");
+    if (parts[i] == nullptr) {
+      CORELANE_TRY(check_size(buffers[i], i, specialization));
+      continue;
+    }
+    const Box box = box_of(i, specialization, *parts[i]);
+    CORELANE_TRY(box.check().wrap(fmt::format("a slice of buffer {} ('{}')", i, mapping(i).name)));
+    if (box.bytes() != buffers[i].size)
+      return error(
+          Code::kInvalidArgument, "a slice {} of buffer {} ('{}') has {} bytes, {} are given{}",
+          box.extent.to_string(), i, mapping(i).name, box.bytes(), buffers[i].size,
+          parts[i]->extent ? "" : "; without dimensions it goes to the end of each of them");
   }
   return {};
+}
+
+Result<std::size_t> BufferPlan::choose_parts(const QBuffer* buffers, const SliceParts& parts,
+                                             std::size_t now) const {
+  Status why = check_parts(buffers, parts, now);
+  if (why.ok()) return now;
+  for (std::size_t k = 0; k < specializations(); ++k)
+    if (k != now && check_parts(buffers, parts, k).ok()) return k;
+  if (specializations() == 1) return error(std::move(why));
+  return error(why.wrap(fmt::format("none of the {} specializations takes these buffers; of {}",
+                                    specializations(), tuple_text(now))));
 }
 
 Result<std::size_t> BufferPlan::choose_by_size(const QBuffer* buffers) const {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -12,10 +13,20 @@
 #include "adapters/qaic/qpc/qaic_mapping.h"
 #include "corelane/base/status.h"
 #include "corelane/tensor/desc.h"
+#include "tensor/box.h"
 
 namespace corelane::qaic {
 
 class QpcObject;
+
+/// A part of a buffer that its user gives.
+struct SlicePart {
+  std::vector<std::int64_t> start;
+  std::optional<Shape> extent;  ///< None: to the end of each dimension.
+};
+
+/// One for each buffer; null: the whole is given.
+using SliceParts = std::vector<std::shared_ptr<const SlicePart>>;
 
 /// Immutable; any thread. Keeps the container.
 class BufferPlan {
@@ -50,6 +61,14 @@ class BufferPlan {
   /// As choose(); where no specialization has these dimensions, the one of fewest bytes whose
   /// buffers all hold the given ones, at the same rank. Without dimensions as choose().
   Result<std::size_t> choose_covering(const QBuffer* buffers, const QBufferDimensions* dims) const;
+  /// The specialization that all of count() buffers fit in, whole ones by their sizes: `now`, else
+  /// the first. As choose().
+  Result<std::size_t> choose_parts(const QBuffer* buffers, const SliceParts& parts,
+                                   std::size_t now) const;
+  /// Where a part lies.
+  Box box_of(std::size_t buffer, std::size_t specialization, const SlicePart& part) const;
+  /// Of dimensions that somebody gives for a buffer; kInvalidArgument.
+  Status check_dims(const QBuffer& given, const QBufferDimensions& dims, std::size_t buffer) const;
 
  private:
   using Dims = std::vector<std::uint32_t>;
@@ -58,6 +77,7 @@ class BufferPlan {
   bool covers(const QBuffer* buffers, const QBufferDimensions* dims,
               std::size_t specialization) const;
   std::size_t total_bytes(std::size_t specialization) const;
+  Status check_size(const QBuffer& given, std::size_t buffer, std::size_t specialization) const;
   Status check_sizes(const QBuffer* buffers, std::size_t specialization) const;
   Result<std::size_t> choose_by_size(const QBuffer* buffers) const;
   Result<std::size_t> choose_by_dims(const QBuffer* buffers, const QBufferDimensions* dims) const;
@@ -66,7 +86,8 @@ class BufferPlan {
   /// `found`, or why the sizes do not fit it.
   Result<std::size_t> check_found(const QBuffer* buffers, const QBufferDimensions* dims,
                                   std::size_t found) const;
-  Status check_dims(const QBuffer& given, const QBufferDimensions& dims, std::size_t buffer) const;
+  Status check_parts(const QBuffer* buffers, const SliceParts& parts,
+                     std::size_t specialization) const;
   bool matches(const QBuffer* buffers, const QBufferDimensions* dims,
                std::size_t specialization) const;
   Status no_specialization(const QBuffer* buffers, const QBufferDimensions* dims) const;

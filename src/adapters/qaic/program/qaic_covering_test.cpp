@@ -12,7 +12,7 @@ using Floats = std::vector<float>;
 using Dims = std::vector<std::vector<std::uint32_t>>;
 
 TEST(QaicPadding, ABoxGoesIntoTheCornerAndComesBack) {
-  Padding padding({2, 3, 4}, {1, 2, 3}, 1);
+  Padding padding(Box{{2, 3, 4}, {0, 0, 0}, {1, 2, 3}, 1});
   const std::vector<std::uint8_t> user{1, 2, 3, 4, 5, 6};
   padding.put(user.data());
   EXPECT_THAT(padding.memory, ElementsAre(1, 2, 3, 0, 4, 5, 6, 0, 0, 0, 0, 0,  //
@@ -20,19 +20,12 @@ TEST(QaicPadding, ABoxGoesIntoTheCornerAndComesBack) {
   std::vector<std::uint8_t> back(6);
   padding.cut(back.data());
   EXPECT_EQ(back, user);
-  Padding scalar({}, {}, 2);
+  Padding scalar(Box{{}, {}, {}, 2});
   scalar.put(user.data());
   EXPECT_THAT(scalar.memory, ElementsAre(1, 2));
-  Padding none({4}, {0}, 4);
+  Padding none(Box{{4}, {0}, {0}, 4});
   none.put(nullptr);
   EXPECT_EQ(none.memory.size(), 16U);
-}
-
-QBuffer whole(Floats& of) {
-  QBuffer buffer;
-  buffer.size = of.size() * sizeof(float);
-  buffer.buf = reinterpret_cast<std::uint8_t*>(of.data());
-  return buffer;
 }
 
 /// "ids" -> "logits", "cache" -> "kept" of [1, n] for n 4, 8 and 16, copied by the null device.

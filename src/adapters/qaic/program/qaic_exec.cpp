@@ -5,6 +5,7 @@
 #include "adapters/qaic/checks/qaic_check.h"
 #include "adapters/qaic/context/qaic_context.h"
 #include "adapters/qaic/profiling/qaic_profile_tap.h"
+#include "adapters/qaic/program/qaic_buffer_plan.h"
 #include "adapters/qaic/program/qaic_event.h"
 #include "adapters/qaic/program/qaic_group_gate.h"
 #include "adapters/qaic/program/qaic_one_user.h"
@@ -125,6 +126,27 @@ Outcome ExecObjObject::set_data(std::size_t count, const QBuffer* buffers,
     return error(Code::kBusy,
                  "execution object {} is in flight; wait for it before its buffers are set", id_);
   return buffers_.set(count, buffers, dims, generation_ != 0 ? &context_ : nullptr);
+}
+
+Outcome ExecObjObject::set_slices(SomeBuffers some, const SlicingObject* spec,
+                                  const SlicingObject::Values& values) {
+  const OneUser call(in_call_);
+  if (!call) return busy();
+  if (const auto last = flight(); last != nullptr && !last->done())
+    return error(Code::kBusy,
+                 "execution object {} is in flight; wait for it before its buffers are set", id_);
+  if (spec != nullptr && spec->plan() != program_->plan())
+    return error(Code::kInvalidArgument,
+                 "the slicing specification is of another program than '{}', which the execution "
+                 "object runs; make one of that program",
+                 program_->parts().name);
+  some.starts.resize(some.indices.size());
+  for (std::size_t at = 0; at < some.indices.size() && spec != nullptr; ++at) {
+    const std::size_t buffer = some.indices[at];
+    if (buffer >= program_->plan()->count() || !spec->slices(buffer)) continue;
+    CORELANE_ASSIGN(some.starts[at], spec->start_of(buffer, values));
+  }
+  return buffers_.set_some(some, generation_ != 0 ? &context_ : nullptr);
 }
 
 Outcome ExecObjObject::set_covering(bool on) {
@@ -251,6 +273,7 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
   options.room_until = later(clock->now(), kRoomTime);
   // Callbacks of an event may enqueue again: not in this thread.
   options.here_if_brief = event == nullptr;
+  options.state_slices = buffers_.state_slices();
   if (queue != nullptr) ending.turn = queue->next();
   if (event != nullptr) event->begin();
   Result<Inference> inference = no_throw("the submission", [&]() -> Result<Inference> {

@@ -11,6 +11,7 @@
 #include "adapters/qaic/program/qaic_bound_buffers.h"
 #include "adapters/qaic/program/qaic_one_user.h"
 #include "adapters/qaic/program/qaic_program.h"
+#include "adapters/qaic/program/qaic_slicing.h"
 #include "adapters/qaic/program/qaic_states.h"
 #include "base/sync.h"
 #include "corelane/base/clock.h"
@@ -62,6 +63,10 @@ class ExecObjObject : public Object {
   ~ExecObjObject() override;
 
   Outcome set_data(std::size_t count, const QBuffer* buffers, const QBufferDimensions* dims);
+  /// Some of them, of which `spec` (null: none) says which are slices. See
+  /// BoundBuffers::set_some().
+  Outcome set_slices(SomeBuffers some, const SlicingObject* spec,
+                     const SlicingObject::Values& values);
   /// See BoundBuffers.
   Outcome set_covering(bool on);
   Result<std::uint32_t> specialization();

@@ -1,28 +1,25 @@
-/// A buffer that is smaller than the specialization that runs: a box in the corner of a larger one.
+/// A buffer that is smaller than the specialization that runs: a box in a larger one.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
+
+#include "tensor/box.h"
 
 namespace corelane::qaic {
 
 /// Memory of the size that the specialization wants, and the user's beside it.
 struct Padding {
-  using Dims = std::vector<std::uint32_t>;
-
-  /// Zeros of `whole`. `given` is of the same rank, and nowhere larger.
-  Padding(Dims whole_dims, Dims given_dims, std::size_t element_bytes);
-  /// The user's box into the corner; outside of it there are zeros.
+  /// Zeros of the whole.
+  explicit Padding(Box of);
+  /// The user's box to its place; outside of it there are zeros.
   void put(const std::uint8_t* user);
-  /// The corner into the user's box.
+  /// What lies at its place into the user's box.
   void cut(std::uint8_t* user) const;
 
-  const Dims whole;
-  const Dims given;
-  const std::size_t element;
+  const Box box;
   std::vector<std::uint8_t> memory;
 };
 

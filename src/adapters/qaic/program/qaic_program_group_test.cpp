@@ -23,17 +23,19 @@ ImportOptions eight_cores() {
 /// A group on a device of 16 cores whose jobs take 1 ms; its programs want 8 cores each.
 struct GroupBench : Bench {
   explicit GroupBench(const QAicProgramGroupProperties* properties = nullptr,
-                      std::shared_ptr<device::FaultPoint> faults = nullptr)
-      : Bench("null:generic:16?a=1ms", std::move(faults), true, one_in_one_out(), eight_cores()) {
+                      std::shared_ptr<device::FaultPoint> faults = nullptr,
+                      const std::string& device_text = "null:generic:16?a=1ms")
+      : Bench(device_text, std::move(faults), true, one_in_one_out(), eight_cores()) {
     EXPECT_EQ(qaicCreateProgramGroup(context, &group, &queue, properties, "group", 0), QS_SUCCESS)
         << text();
   }
   ~GroupBench() {
     if (group != nullptr) EXPECT_EQ(qaicReleaseProgramGroup(group), QS_SUCCESS) << text();
   }
-  QAicProgram* add() const {
+  QAicProgram* add() const { return add(qpc); }
+  QAicProgram* add(QAicQpcObj* of) const {
     QAicProgram* made = nullptr;
-    EXPECT_EQ(qaicProgramGroupAddProgram(group, qpc, &made, nullptr), QS_SUCCESS) << text();
+    EXPECT_EQ(qaicProgramGroupAddProgram(group, of, &made, nullptr), QS_SUCCESS) << text();
     return made;
   }
   QAicProgramTurnFigures figures(QAicProgram* of) const {
@@ -127,6 +129,50 @@ TEST(QaicProgramGroup, PrioritiesAreKeptAndTheLowestWaitsNoLongerThanTheBound) {
   EXPECT_GE(low.turns, 10U) << "it does not starve";
   // TurnGroup: longest_wait, and one slice with its jobs in flight of each other one.
   EXPECT_LE(low.longestWaitNs, 500'000'000U + 2 * (10'000'000U + 2 * 1'000'000U));
+}
+
+/// A container of a network that no other one is.
+struct OwnNetwork {
+  explicit OwnNetwork(int number) {
+    const std::vector<OnnxBuilder::Dim> dims{std::int64_t{1}, std::int64_t{4}};
+    const std::string y = "y" + std::to_string(number);
+    CompileOptions compile;
+    compile.import = eight_cores();
+    bytes = *compile_bytes(
+        as_byte_span(
+            OnnxBuilder().input("x", dims).output(y, dims).node("Relu", {"x"}, {y}).build("net")),
+        compile);
+    EXPECT_EQ(
+        qaicOpenQpc(&qpc, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(), false),
+        QS_SUCCESS)
+        << text();
+  }
+  ~OwnNetwork() { EXPECT_EQ(qaicCloseQpc(qpc), QS_SUCCESS); }
+  OwnNetwork(const OwnNetwork&) = delete;
+  OwnNetwork& operator=(const OwnNetwork&) = delete;
+  ByteVector bytes;
+  QAicQpcObj* qpc = nullptr;
+};
+
+TEST(QaicProgramGroup, TheMeasuredCostOfAChangeIsThatOfTheDevicesScript) {
+  for (const int us : {0, 250, 3000}) {
+    const GroupBench bench(nullptr, nullptr,
+                           "null:generic:16?a=1ms&switch=" + std::to_string(us) + "us");
+    std::deque<OwnNetwork> networks;
+    std::vector<QAicProgram*> programs;
+    for (int i = 0; i < 3; ++i) programs.push_back(bench.add(networks.emplace_back(i).qpc));
+    ASSERT_EQ(qaicProgramGroupEnable(bench.group), QS_SUCCESS) << text();
+    run_busy(bench, programs, seconds(1));
+    const auto cost = static_cast<std::uint64_t>(us) * 1000;
+    for (QAicProgram* const program : programs) {
+      const auto found = bench.figures(program);
+      EXPECT_GE(found.turns, 10U);
+      EXPECT_GE(found.switches, found.turns - 1) << "but for the first one on cores of nobody";
+      EXPECT_EQ(found.switchLastNs, cost) << us;
+      EXPECT_EQ(found.switchLongestNs, cost) << us;
+      EXPECT_EQ(found.switchTotalNs, found.switches * cost) << us;
+    }
+  }
 }
 
 TEST(QaicProgramGroup, ProgramsThatFitSideBySideDoNotWaitForEachOther) {

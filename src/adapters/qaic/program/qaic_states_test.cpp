@@ -27,12 +27,6 @@ struct StateBench : Bench {
   static std::vector<QBuffer> leaving(Floats& ids, Floats& kept) {
     return {whole(ids), {}, {}, whole(kept)};
   }
-  static QBuffer whole(Floats& of) {
-    QBuffer buffer;
-    buffer.size = of.size() * sizeof(float);
-    buffer.buf = reinterpret_cast<std::uint8_t*>(of.data());
-    return buffer;
-  }
 };
 
 struct ExecBench : StateBench {
@@ -78,8 +72,7 @@ TEST(QaicStates, LeftOutBuffersStayOnTheDevice) {
   std::vector<QBufferDimensions> all;
   for (auto& one : dims) all.push_back({static_cast<std::uint32_t>(one.size()), 4, one.data()});
   Floats unused(4, 9);
-  const std::vector<QBuffer> buffers{StateBench::whole(ids), StateBench::whole(unused),
-                                     StateBench::whole(unused), StateBench::whole(kept)};
+  const std::vector<QBuffer> buffers{whole(ids), whole(unused), whole(unused), whole(kept)};
   ASSERT_EQ(qaicExecObjSetDataExt(bench.object, 4, buffers.data(), all.data()), QS_SUCCESS);
   ASSERT_EQ(bench.run(), QS_SUCCESS) << text();
   EXPECT_THAT(kept, ElementsAre(5, 6, 7, 8));
@@ -132,9 +125,7 @@ TEST(QaicStates, WholeBuffersAreTheUsersOwn) {
   ASSERT_EQ(bench.run(StateBench::leaving(ids, kept)), QS_SUCCESS) << text();
   Floats cache{9, 9, 9, 9};
   Floats logits(4, -1);
-  ASSERT_EQ(bench.run({StateBench::whole(ids), StateBench::whole(cache), StateBench::whole(logits),
-                       StateBench::whole(kept)}),
-            QS_SUCCESS)
+  ASSERT_EQ(bench.run({whole(ids), whole(cache), whole(logits), whole(kept)}), QS_SUCCESS)
       << text();
   EXPECT_EQ(kept, cache);
   EXPECT_EQ(logits, ids);
@@ -143,9 +134,9 @@ TEST(QaicStates, WholeBuffersAreTheUsersOwn) {
   QAicStateInfo info;
   ASSERT_EQ(qaicExecObjGetStates(bench.object, &count, &info), QS_SUCCESS);
   EXPECT_FALSE(info.inputKept || info.outputKept);
-  QBuffer part = StateBench::whole(cache);
+  QBuffer part = whole(cache);
   part.size = 8;
-  EXPECT_EQ(bench.run({StateBench::whole(ids), part, {}, StateBench::whole(kept)}), QS_INVAL);
+  EXPECT_EQ(bench.run({whole(ids), part, {}, whole(kept)}), QS_INVAL);
   EXPECT_THAT(text(), HasSubstr("'cache') has 8 bytes; 16 bytes are allowed, or none"));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -63,6 +64,12 @@ void fill_view(const QpcProgram& program, ProgramView& view) {
     view.lists.push_back({static_cast<std::uint32_t>(shapes.size()), shapes.data()});
 }
 
+/// As the structures of clients have it: the most that fits for what is larger.
+std::uint32_t field_bytes(std::uint64_t bytes) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(std::min(bytes, kMost));
+}
+
 /// Bytes of a part's network: all its segments but the constants.
 std::uint64_t network_bytes(const ProgramFile& file, std::size_t part) {
   std::uint64_t sum = 0;
@@ -78,7 +85,7 @@ QAicQpcProgramInfo program_info(const ProgramFile& file, std::size_t index,
   copy_name(description.part.empty() ? description.name : description.part, info.name);
   info.programIndex = static_cast<std::uint32_t>(index);
   info.numCores = description.cores;
-  info.size = network_bytes(file, index);
+  info.size = field_bytes(network_bytes(file, index));
   info.ioBufferInfo = {static_cast<std::uint32_t>(view.mappings.size()), view.mappings.data()};
   info.ioBufferInfoDma = info.ioBufferInfo;
   info.batchSize = static_cast<std::int32_t>(description.batch);
@@ -142,7 +149,7 @@ Result<std::shared_ptr<QpcObject>> QpcObject::of_file(std::shared_ptr<const Prog
     QAicQpcConstantsInfo& constants = state->constants.emplace_back();
     copy_name("constants", constants.name);
     constants.constantsIndex = static_cast<std::uint32_t>(state->constants.size() - 1);
-    constants.size = segment.size;
+    constants.size = field_bytes(segment.size);
   }
   state->info = {static_cast<std::uint32_t>(count), state->program_infos.data(),
                  static_cast<std::uint32_t>(state->constants.size()), state->constants.data()};

@@ -173,6 +173,14 @@ struct Bench {
   std::vector<int> errors_;
 };
 
+/// The memory of a list as a buffer.
+inline QBuffer whole(std::vector<float>& of) {
+  QBuffer buffer;
+  buffer.size = of.size() * sizeof(float);
+  buffer.buf = reinterpret_cast<std::uint8_t*>(of.data());
+  return buffer;
+}
+
 /// Memory for all buffers of Bench's programs, 4 floats each unless said otherwise.
 struct Tensors {
   explicit Tensors(std::size_t count = 2, std::size_t floats = 4)

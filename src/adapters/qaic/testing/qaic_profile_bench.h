@@ -1,9 +1,12 @@
-/// What the tests of profiling share: reports that were delivered, and two readers of the latency
-/// report, one by the columns' names, one by the place from the end.
+/// What the tests of profiling share: reports that were delivered, two readers of the latency
+/// report, one by the columns' names, one by the place from the end, and one of traces.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -66,6 +69,65 @@ inline std::vector<double> third_from_the_end(const std::string& report) {
     found.push_back(std::stod(cells[cells.size() - 3]));
   }
   return found;
+}
+
+/// Spans of a trace, by begin and end in microseconds.
+using Spans = std::set<std::pair<double, double>>;
+
+/// Whether of any two spans one lies inside of the other, or they do not meet.
+inline bool nest(const Spans& spans) {
+  constexpr double kSlack = 1e-6;  // A begin and a duration are added.
+  const auto inside = [&](const auto& a, const auto& b) {
+    return a.first >= b.first - kSlack && a.second <= b.second + kSlack;
+  };
+  return std::ranges::all_of(spans, [&](const auto& a) {
+    return std::ranges::all_of(spans, [&](const auto& b) {
+      const bool apart = a.second <= b.first + kSlack || b.second <= a.first + kSlack;
+      return apart || inside(a, b) || inside(b, a);
+    });
+  });
+}
+
+/// Of a Chrome trace how many bars there are. Each track's bars nest and do not go back, what is
+/// begun is ended, and the spans of one job nest, too.
+inline std::size_t bars_of_trace(const std::string& report) {
+  const auto trace = nlohmann::json::parse(report);
+  std::map<int, Spans> tracks;
+  std::map<int, double> last;
+  std::map<std::uint64_t, Spans> jobs;
+  std::map<std::pair<std::string, std::uint64_t>, std::vector<std::pair<std::string, double>>> open;
+  std::size_t bars = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    const std::string phase = event["ph"];
+    if (phase == "M") continue;
+    const double at = event["ts"];
+    EXPECT_GE(at, 0) << event;
+    if (phase == "X") {
+      ++bars;
+      const int track = event["tid"];
+      EXPECT_GE(at, last[track]) << event;
+      last[track] = at;
+      tracks[track].emplace(at, at + event["dur"].get<double>());
+      jobs[event["args"]["job"]].emplace(at, at + event["dur"].get<double>());
+      continue;
+    }
+    auto& opened = open[{event["cat"], event["id"]}];
+    if (phase == "b") {
+      opened.emplace_back(event["name"], at);
+      continue;
+    }
+    EXPECT_EQ(phase, "e") << event;
+    const bool matches = !opened.empty() && opened.back().first == event["name"];
+    EXPECT_TRUE(matches) << event;
+    if (!matches) continue;
+    EXPECT_GE(at, opened.back().second) << event;
+    jobs[event["id"]].emplace(opened.back().second, at);
+    opened.pop_back();
+  }
+  for (const auto& [key, left] : open) EXPECT_TRUE(left.empty()) << key.first << " " << key.second;
+  for (const auto& [track, spans] : tracks) EXPECT_TRUE(nest(spans)) << "track " << track;
+  for (const auto& [job, spans] : jobs) EXPECT_TRUE(nest(spans)) << "job " << job;
+  return bars;
 }
 
 /// A program with an execution object, whose inferences take a millisecond each.
