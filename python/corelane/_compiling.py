@@ -20,7 +20,7 @@ def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequen
             metadata: Mapping[str, str] | None = None, precompile: bool = False, device: str | None = None,
             remove_weights: bool = False, allow_known_wrong: bool = False,
             attach: Mapping[str, Any] | None = None, data_root: Any = None,
-            strict_links: bool = False) -> bytes | None:
+            strict_links: bool = False, states: Mapping[str, str] | None = None) -> bytes | None:
     """The bytes of a program file; with `output`, a path, they are written there and None is returned.
 
     model: a path, or bytes of an ONNX model. The keywords are the options of `corelane compile`
@@ -28,13 +28,15 @@ def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequen
     shape_sets is the closed list of a dynamic model (shapes of all inputs, by position); mean and std are
     subtracted and divided by, for all inputs of rank 4 (a list) or by input name (a dict), by sessions that normalise;
     layout "nhwc" or "nchw" is what inputs of rank 4 are offered in; io_dtype is the type that float
-    inputs and outputs report; metadata is kept with the model's own. attach: device kind to file."""
+    inputs and outputs report; metadata is kept with the model's own. attach: device kind to file; states: output to
+    the input of the next run that it is, which stays on the device (docs/state.md)."""
     source: Any = _source(model)
     if metadata:
         source, data_root = _annotated(source, metadata, data_root)
     options = {
         "input_shapes": {str(k): _dims(v) for k, v in (input_shapes or {}).items()},
         "dims": {str(k): int(v) for k, v in (dims or {}).items()},
+        "states": {str(k): str(v) for k, v in (states or {}).items()},
         "shape_sets": [[_dims(shape) for shape in one] for one in shape_sets or ()],
         "mean": _channels("mean", mean), "std": _channels("std", std), "layout": layout,
         "io_dtype": io_dtype, "batch": _count("batch", batch, 1024), "cores": _count("cores", cores, 64),

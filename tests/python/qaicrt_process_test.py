@@ -1,7 +1,8 @@
 """corelane.qaicrt and its process: callbacks, the interpreter's lock, work in flight that nobody holds, exit, fork."""
+import tempfile
 import unittest
 
-from qaicrt_support import program
+from qaicrt_support import program, start
 
 SLOW = "null:generic:4?a=300ms"
 
@@ -230,6 +231,31 @@ class Exit(unittest.TestCase):
             sys.exit(3)
             """)
         self.assertEqual((done.returncode, done.stderr, done.stdout), (3, "", ""))
+
+
+class DeviceLock(unittest.TestCase):
+    HOLD = """
+        print(Util().lockDevice(0, True).name, flush=True)
+        time.sleep(600)
+        """
+
+    def test_another_process_is_busy_and_its_death_frees_the_lock(self):
+        with tempfile.TemporaryDirectory() as folder:
+            settings = {"CORELANE_QAIC_LOCK": "60", "CORELANE_RUN_DIR": folder}
+            holder = start(self.HOLD, SLOW, **settings)
+            self.addCleanup(holder.communicate)
+            self.addCleanup(holder.kill)
+            self.assertEqual(holder.stdout.readline(), "QS_SUCCESS\n")
+            code = """
+                util = Util()
+                print(util.lockDevice(0, True, False).name, f"process {os.environ['HOLDER']} (" in lastErrorText())
+                print(util.lockDevice(0, False).name)
+                os.kill(int(os.environ["HOLDER"]), signal.SIGKILL)
+                print(util.lockDevice(0, True).name, util.lockDevice(0, False).name)
+                """
+            done = program(code, SLOW, HOLDER=str(holder.pid), **settings)
+            self.assertEqual((done.returncode, done.stderr, done.stdout),
+                             (0, "", "QS_BUSY True\nQS_INVAL\nQS_SUCCESS QS_SUCCESS\n"))
 
 
 class Fork(unittest.TestCase):

@@ -1,4 +1,5 @@
-"""corelane.qaicrt: states on the device, and specializations that cover other dimensions."""
+"""corelane.qaicrt: states on the device, slices of buffers, and specializations that cover other dimensions."""
+import json
 import unittest
 
 import numpy as np
@@ -82,6 +83,78 @@ class States(unittest.TestCase):
         other = qaicrt.InferenceSet(self.context, self.qpc, 0, 1, 1)
         self.assertEqual(other.resetState(handle), QStatus.QS_INVAL)
         self.assertEqual(other.copyState(handle, 0), (QStatus.QS_INVAL, b""))
+
+
+class Slices(unittest.TestCase):
+    """next = x + h, y = 2 next, of [1, 4], where `next` is the `h` of the next run."""
+
+    SPEC = json.dumps({"BufferSpecs": [{"Name": "h|next", "ElemSize": 4,
+                                        "DimSpecs": [{"start": "batch_index"}, {"start": "ctx_start"}]}]})
+
+    def setUp(self):
+        context, qpc = qaicrt.Context(), qaicrt.Qpc(state_container())
+        self.places = {mapping.bufferName: mapping.index for mapping in qpc.getBufferMappings()}
+        self.program = qaicrt.Program(context, None, qpc)
+        self.object = qaicrt.ExecObj(context, self.program)
+        status, self.spec = self.program.createSlicingSpecHandle(self.SPEC)
+        self.ok(status)
+
+    def ok(self, status):
+        self.assertEqual(status, OK, qaicrt.lastErrorText())
+
+    def give(self, context_start, **arrays):
+        pairs = [(self.places[name], array) for name, array in arrays.items()]
+        return self.object.setDataWithSlices(pairs, self.spec, [("batch_index", 0), ("ctx_start", context_start)])
+
+    def test_of_state_on_the_device(self):
+        x, y = np.ones((1, 4), np.float32), np.empty((1, 4), np.float32)
+        self.ok(self.program.activate())
+        status, spec = self.give(1, x=x, y=y, h=np.array([[10, 20]], np.float32))
+        self.ok(status)
+        self.assertIs(spec, self.spec)
+        self.ok(self.object.run())
+        np.testing.assert_array_equal(y, [[2, 22, 42, 2]])
+        # Another one, elsewhere, into what the run has left: [1, 11, 21, 1].
+        self.ok(self.give(3, h=np.array([[5]], np.float32))[0])
+        self.ok(self.object.run())
+        np.testing.assert_array_equal(y, [[4, 24, 44, 12]])
+        # Left out, as clients write it.
+        self.ok(self.give(0, h=np.array([]))[0])
+        self.ok(self.object.run())
+        np.testing.assert_array_equal(y, [[6, 26, 46, 14]])
+
+    def test_of_outputs(self):
+        x, y = np.arange(4, dtype=np.float32).reshape(1, 4), np.empty((1, 4), np.float32)
+        part = np.empty((1, 2), np.float32)
+        self.ok(self.give(2, x=x, y=y, next=part)[0])
+        self.ok(self.object.run())
+        np.testing.assert_array_equal(part, [[2, 3]])
+        # Bytes cannot be written: the object brings memory as large.
+        self.ok(self.give(3, next=bytes(4))[0])
+        self.ok(self.object.run())
+        status, buffers = self.object.getData()
+        self.ok(status)
+        self.assertEqual(np.frombuffer(buffers[self.places["next"]], np.float32).tolist(), [3])
+
+    def test_refusals(self):
+        status, spec = self.program.createSlicingSpecHandle("{}")
+        self.assertEqual((status, spec), (QStatus.QS_INVAL, None))
+        self.assertIn("BufferSpecs", qaicrt.lastErrorText())
+        x, y = np.ones((1, 4), np.float32), np.empty((1, 4), np.float32)
+        for start, array, why in ((3, np.zeros((1, 2), np.float32), "dimension 1 begins at 3"),
+                                  (0, np.zeros((1, 2), np.float64), "are given with 8 bytes"),
+                                  (0, np.zeros(2, np.float32), "1 dimensions from 2 starts"),
+                                  (0, bytes(8), "to the end of each")):
+            status, _ = self.give(start, x=x, y=y, h=array)
+            self.assertEqual(status, QStatus.QS_INVAL, why)
+            self.assertIn(why, qaicrt.lastErrorText())
+        status, _ = self.object.setDataWithSlices([(self.places["h"], bytes(4))], self.spec, [("batch_index", 0)])
+        self.assertEqual(status, QStatus.QS_INVAL)
+        self.assertIn("'ctx_start', which has no value", qaicrt.lastErrorText())
+        with self.assertRaises(TypeError):
+            self.object.setDataWithSlices([(0, x)], None, [])
+        with self.assertRaises(TypeError):
+            qaicrt.SlicingSpec()
 
 
 class Covering(unittest.TestCase):

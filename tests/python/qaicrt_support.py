@@ -63,10 +63,10 @@ def partial_container() -> str:
 def state_container() -> str:
     """next = x + h, y = 2 next, of f32 [1, 4]; `next` is the `h` of the next run."""
     from onnx import helper
-    return compiled(model_of([helper.make_node("Add", ["x", "h"], ["next"]),
-                              helper.make_node("Add", ["next", "next"], ["y"])],
-                             [("x", (1, 4)), ("h", (1, 4))], [("y", (1, 4)), ("next", (1, 4))]),
-                    "--state", "next=h")
+    return container(model_of([helper.make_node("Add", ["x", "h"], ["next"]),
+                               helper.make_node("Add", ["next", "next"], ["y"])],
+                              [("x", (1, 4)), ("h", (1, 4))], [("y", (1, 4)), ("next", (1, 4))]),
+                     states={"next": "h"})
 
 
 _PREAMBLE = """
@@ -83,8 +83,19 @@ def parts(**callbacks):
 """
 
 
-def program(code, devices="null:generic:4?a=1ms", timeout=PATIENCE, **environment):
-    """Runs Python code in a process of its own, with these devices."""
-    return subprocess.run([sys.executable, "-c", _PREAMBLE + textwrap.dedent(code)], capture_output=True, text=True,
-                          timeout=timeout, check=False,
-                          env={**os.environ, "RELU_FOLDER": relu(), "CORELANE_QAIC_DEVICES": devices, **environment})
+def start(code, devices="null:generic:4?a=1ms", **environment) -> subprocess.Popen:
+    """Python code in a process of its own, with these devices."""
+    return subprocess.Popen([sys.executable, "-c", _PREAMBLE + textwrap.dedent(code)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, "RELU_FOLDER": relu(), "CORELANE_QAIC_DEVICES": devices, **environment})
+
+
+def program(code, devices="null:generic:4?a=1ms", timeout=PATIENCE, **environment) -> subprocess.CompletedProcess:
+    """The same to its end."""
+    with start(code, devices, **environment) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)

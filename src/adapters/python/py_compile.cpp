@@ -66,6 +66,8 @@ ImportOptions import_options(const nb::dict& given) {
     std::vector<Shape>& shapes = import.shape_sets.emplace_back();
     for (Dims& dims : set) shapes.emplace_back(std::move(dims));
   }
+  for (auto& [output, input] : taken<std::map<std::string, std::string>>(given, "states"))
+    import.states.push_back({output, input});
   take(given, "dims", import.dims);
   take(given, "custom_operators", import.custom_operators);
   take(given, "mean", import.mean);

@@ -32,6 +32,15 @@ bool are_pairs(nb::handle buffers) {
          PyIndex_Check(nb::object(first[0]).ptr()) != 0;
 }
 
+using Pairs = std::vector<std::pair<std::uint32_t, QBuffer>>;
+
+/// Bytes of an element and dimensions of an array; nothing of other memory.
+std::pair<std::uint32_t, std::vector<std::uint32_t>> extents_of(nb::handle memory) {
+  if (!nb::hasattr(memory, "shape") || !nb::hasattr(memory, "itemsize")) return {};
+  return {nb::cast<std::uint32_t>(memory.attr("itemsize")),
+          nb::cast<std::vector<std::uint32_t>>(memory.attr("shape"))};
+}
+
 class QueueObject : public ContextMember<rt::shQueue> {
  public:
   QueueObject(nb::object context, nb::handle device, const QAicQueueProperties* properties)
@@ -79,7 +88,8 @@ const rt::BufferMappings& ExecObject::mappings() const {
 QStatus ExecObject::set_data(nb::handle buffers, nb::handle dimensions) {
   if (nb::isinstance<VectorObject>(buffers))
     return set_all(nb::inst_ptr<VectorObject>(buffers)->give(), dimensions);
-  if (are_pairs(buffers)) return set_some(buffers);
+  if (are_pairs(buffers))
+    return set_some(buffers, [&](const Pairs& some) { return get()->setData(some); });
   Buffers given = buffers_of(buffers);
   bring_outputs(given, mappings(), state_->buffers);
   return set_all(std::move(given), dimensions);
@@ -93,7 +103,8 @@ QStatus ExecObject::set_all(Buffers buffers, nb::handle dimensions) {
   return status;
 }
 
-QStatus ExecObject::set_some(nb::handle pairs) {
+template <class Set>
+QStatus ExecObject::set_some(nb::handle pairs, const Set& set) {
   Buffers all = state_->buffers;
   all.resize(mappings().size());
   std::vector<std::pair<std::uint32_t, Buffer>> given;
@@ -103,12 +114,26 @@ QStatus ExecObject::set_some(nb::handle pairs) {
     if (index < all.size()) all[index] = given.back().second;
   }
   bring_outputs(all, mappings(), state_->buffers);
-  std::vector<std::pair<std::uint32_t, QBuffer>> some;
+  Pairs some;
   for (const auto& [index, buffer] : given)
     some.emplace_back(index, index < all.size() ? all[index].raw : buffer.raw);
-  const QStatus status = get()->setData(some);
+  const QStatus status = set(some);
   if (status == QS_SUCCESS) state_->buffers = std::move(all);
   return status;
+}
+
+nb::tuple ExecObject::set_slices(nb::handle pairs, nb::handle spec, nb::handle parameters) {
+  const auto& of = object_of<SlicingObject>(spec, "the slicing specification");
+  rt::SlicingParameters values;
+  for (const nb::handle pair : nb::iter(parameters))
+    values.emplace_back(nb::cast<std::string>(pair[0]), nb::cast<std::int64_t>(pair[1]));
+  const nb::list given(pairs);  // Gone through twice.
+  rt::BufferDimensions extents;
+  for (const nb::handle pair : given) extents.push_back(extents_of(pair[1]));
+  const QStatus status = set_some(given, [&](const Pairs& some) {
+    return get()->setDataWithSlices(some, of.get(), values, extents);
+  });
+  return nb::make_tuple(status, spec);
 }
 
 nb::tuple ExecObject::data() const {
@@ -174,6 +199,11 @@ void bind_exec(nb::module_& module) {
       .def("setData", &ExecObject::set_data, arg("buffers"), arg("dimensions").none() = nb::none(),
            "The buffers of the next runs, inputs first: a list, with dimensions or without; an "
            "InferenceVector; or pairs of index and buffer, which leave the others as they are.")
+      .def("setDataWithSlices", &ExecObject::set_slices, arg("buffers"), arg("spec"),
+           arg("parameters"),
+           "Pairs of index and buffer, of which those that the specification names are slices, as "
+           "large as their arrays; `parameters` are pairs of a start's name and its value. The "
+           "status, and the specification.")
       .def("getData", &ExecObject::data, "The status, and the buffers that it works with.")
       .def("run", &ExecObject::run, arg("buffers").none() = nb::none(), "Runs it and waits.")
       .def("waitForCompletion", &ExecObject::wait, arg("timeout").none() = nb::none(),

@@ -41,6 +41,10 @@ class ExecObject {
   /// Buffers (a list, an InferenceVector, or pairs of index and buffer), which are kept where they
   /// are taken; `dimensions` may be None. The codes of ExecObj::setData.
   QStatus set_data(nanobind::handle buffers, nanobind::handle dimensions);
+  /// As pairs of index and buffer are set; those that `spec` names are slices, with the extents of
+  /// their arrays. `parameters`: pairs of name and value. (status, spec).
+  nanobind::tuple set_slices(nanobind::handle pairs, nanobind::handle spec,
+                             nanobind::handle parameters);
   /// (status, buffers).
   nanobind::tuple data() const;
   /// The buffers as they are set, for Queue.
@@ -51,7 +55,9 @@ class ExecObject {
  private:
   const qaic::rt::BufferMappings& mappings() const;
   QStatus set_all(Buffers buffers, nanobind::handle dimensions);
-  QStatus set_some(nanobind::handle pairs);
+  /// `set` gets pairs for the classes, and says how that went.
+  template <class Set>
+  QStatus set_some(nanobind::handle pairs, const Set& set);
 
   nanobind::object context_;
   nanobind::object program_;

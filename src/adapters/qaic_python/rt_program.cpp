@@ -36,6 +36,17 @@ void bind_info(nb::module_& module) {
       .def_ro("numMcid", &rt::ProgramInfo::numMcid, "0: there are none.")
       .def_ro("batchSize", &rt::ProgramInfo::batchSize)
       .def_ro("isAicStatsAvailable", &rt::ProgramInfo::isAicStatsAvailable);
+  nb::class_<SlicingObject>(module, "SlicingSpec",
+                            "Which buffers of a program are given in slices.");
+}
+
+/// (status, a specification or None).
+nb::tuple slicing_of(const ProgramObject& self, const std::string& json) {
+  rt::shSlicingSpec spec;
+  const QStatus status =
+      without_lock([&] { return self.get()->createSlicingSpecHandle(json, spec); });
+  return nb::make_tuple(status,
+                        spec == nullptr ? nb::none() : nb::cast(SlicingObject(std::move(spec))));
 }
 
 /// A method of the life of a program, without the lock; what is over is ended with first.
@@ -105,6 +116,8 @@ void bind_program(nb::module_& module) {
            [](const ProgramObject& self) { return self.get()->getInferenceCompleteCount(); })
       .def("getBufferMappings",
            [](const ProgramObject& self) { return self.get()->getBufferMappings(); })
+      .def("createSlicingSpecHandle", &slicing_of, arg("json"),
+           "The status, and a specification for ExecObj.setDataWithSlices.")
       .def("getIoDescriptor",
            [](const ProgramObject& self) {
              return descriptor([&](QData* data) { return self.get()->getIoDescriptor(data); });

@@ -27,6 +27,16 @@ class ProgramObject : public ContextMember<qaic::rt::shProgram> {
 /// A Python object for a program that another object of `context` has made.
 nanobind::object program_object(nanobind::object context, qaic::rt::shProgram program);
 
+/// A slicing specification.
+class SlicingObject {
+ public:
+  explicit SlicingObject(qaic::rt::shSlicingSpec spec) noexcept : spec_(std::move(spec)) {}
+  const qaic::rt::shSlicingSpec& get() const noexcept { return spec_; }
+
+ private:
+  qaic::rt::shSlicingSpec spec_;
+};
+
 /// The object behind an argument of the type `T`; TypeError that names `what` for others.
 template <class T>
 T& object_of(nanobind::handle given, const char* what) {

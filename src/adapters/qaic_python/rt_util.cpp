@@ -72,10 +72,10 @@ void bind_devices(nb::module_& module) {
       .def(
           "lockDevice",
           [](const UtilObject& self, QID device, bool lock, bool block) {
-            return self.get()->lockDevice(device, lock, block);
+            return without_lock([&] { return self.get()->lockDevice(device, lock, block); });
           },
           arg("devID"), arg("lock"), arg("block") = true,
-          "QS_UNSUPPORTED: activations hold cores, across processes, too.");
+          "An advisory lock between processes; QS_UNSUPPORTED without CORELANE_QAIC_LOCK.");
   bind_logger<UtilObject>(made);
 }
 
