@@ -9,8 +9,7 @@
 #include "onnx/graph/onnx_model_bytes.h"
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/graph/onnx_walk.h"
-#include "onnx/lowering/onnx_engines.h"
-#include "onnx/onnx_custom.h"
+#include "onnx/onnx_complete.h"
 #include "onnx/shape/onnx_batch.h"
 #include "onnx/shape/onnx_freeze.h"
 
@@ -42,12 +41,6 @@ Status check_options(const ImportOptions& options) {
   return {};
 }
 
-std::uint64_t total_constants(::onnx::ModelProto& model) {
-  std::uint64_t total = 0;
-  for_each_tensor(model, [&](::onnx::TensorProto& t) { total += tensor_bytes(t).value_or(0); });
-  return total;
-}
-
 /// Models of other domains alone name no standard operator set; what a lowering adds needs one.
 void add_standard_opset(::onnx::ModelProto& model) {
   for (const auto& o : model.opset_import())
@@ -57,45 +50,6 @@ void add_standard_opset(::onnx::ModelProto& model) {
   added.set_domain("");
   // A version that the lowerings' operators all have.
   added.set_version(17);
-}
-
-/// What the lowerings find out about the network given, beside their own results.
-struct Lowered {
-  RewriteReport report;
-  std::vector<CustomOperatorDecl> custom_operators;
-};
-
-Status read_again(ByteSpan given, ::onnx::ModelProto& model) {
-  model.Clear();
-  if (model.ParseFromArray(given.data(), static_cast<int>(given.size()))) return {};
-  return error(Code::kInternal, "protobuf cannot read what it wrote");
-}
-
-/// Adds the form for one engine. `model` is the network given, before and after, but for the shapes
-/// of its outputs, of which the lowering may find out more. Lowered in place and read again, since
-/// a copy beside it would take as much memory again.
-Result<Lowered> lower(::onnx::ModelProto& model, const Lowering& lowering,
-                      const ImportOptions& options, ImportedModel& imported) {
-  CORELANE_ASSIGN(const ByteVector given, serialize_model(model));
-  Lowered found;
-  if (auto report = lower_model(model, imported.constants, lowering)) {
-    found.report = std::move(*report);
-  } else {
-    if (report.error().code() != Code::kUnsupportedModel) return error(report.error());
-    found.report = unlowered(report.error());
-    CORELANE_TRY(read_again(given, model));
-  }
-  CORELANE_ASSIGN(found.custom_operators, find_custom_operators(model, options.custom_operators));
-  LoweredGraph& form = imported.lowered.emplace_back(LoweredGraph{lowering.tag(), {}, {}});
-  if (options.refuse_known_wrong) form.unfit = found.report.unfit;
-  if (!found.report.changed) return found;
-  CORELANE_TRY(describe_custom_outputs(*model.mutable_graph(), found.custom_operators));
-  CORELANE_ASSIGN(form.graph, serialize_model(model));
-  // Kept over the reading: the lowering has filled in their open dimensions.
-  auto outputs = std::move(*model.mutable_graph()->mutable_output());
-  CORELANE_TRY(read_again(given, model));
-  *model.mutable_graph()->mutable_output() = std::move(outputs);
-  return found;
 }
 
 Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
@@ -118,27 +72,12 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   if (options.batch_range)
     CORELANE_TRY(open_batch(model, imported.constants, *options.batch_range, batch_findings));
   add_standard_opset(model);
-  auto& description = imported.description;
-  for (const Lowering& lowering : lowerings()) {
-    CORELANE_TRY(check_deadline(options.deadline, "the network is lowered"));
-    CORELANE_ASSIGN(Lowered found, lower(model, lowering, options, imported));
-    description.findings.insert(description.findings.end(), found.report.findings.begin(),
-                                found.report.findings.end());
-    description.macs = found.report.macs;
-    description.custom_operators = std::move(found.custom_operators);
-  }
-  description.findings.insert(description.findings.end(), batch_findings.begin(),
-                              batch_findings.end());
-  CORELANE_TRY(describe_custom_outputs(*model.mutable_graph(), description.custom_operators));
-  CORELANE_TRY(check_deadline(options.deadline, "the network is described"));
-  // Last: it reads what all steps before have settled.
-  CORELANE_TRY(describe(model, imported.constants, options, description));
+  CORELANE_TRY(complete_model(model, imported.constants, options, batch_findings, imported));
+  ProgramDescription& description = imported.description;
   CORELANE_ASSIGN(description.shape_sets, check_shape_sets(description.inputs, options));
   CORELANE_TRY(check_batch_range(description));
   description.states = options.states;
   CORELANE_TRY(check_states(description));
-  description.constant_bytes = total_constants(model);
-  CORELANE_ASSIGN(imported.graph, serialize_model(model));
   // Once per model, so that a load that imports twice, or past the compile cache, can be seen.
   log::debug("onnx", "imported '{}': {} nodes, {} bytes of constants", description.name,
              model.graph().node_size(), imported.constants.size());

@@ -4,7 +4,7 @@
 #include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_describe.h"
 #include "onnx/graph/onnx_stored.h"
-#include "onnx/infer/onnx_facts.h"
+#include "onnx/infer/onnx_graph_facts.h"
 #include "onnx/shape/onnx_freeze.h"
 
 namespace corelane::onnx {
@@ -13,11 +13,7 @@ namespace {
 /// As an import with these shapes would know them.
 std::vector<std::optional<Shape>> outputs_of(const ::onnx::ModelProto& model, ByteSpan constants) {
   const ::onnx::GraphProto& graph = model.graph();
-  FactsTable facts;
-  for (const auto& t : graph.initializer()) facts.learn(t.name(), t, constants);
-  for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()})
-    for (const auto& v : *list) facts.learn(v);
-  for (const auto& node : graph.node()) infer_node(node, opset_of(model), constants, facts);
+  const FactsTable facts = facts_of(graph, opset_of(model), constants);
   std::vector<std::optional<Shape>> shapes;
   for (const auto& output : graph.output()) {
     const ValueFacts& known = facts.of(output.name());

@@ -1,0 +1,220 @@
+// Cuts an imported network into the parts of a chain.
+#include "corelane/onnx/onnx_cut.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/guard.h"
+#include "onnx/check/onnx_check.h"
+#include "onnx/cut/onnx_cut_plan.h"
+#include "onnx/graph/onnx_describe.h"
+#include "onnx/graph/onnx_model_bytes.h"
+#include "onnx/infer/onnx_graph_facts.h"
+#include "onnx/onnx_complete.h"
+
+namespace corelane {
+namespace onnx {
+namespace {
+
+/// What holds values is bound as a flat form, whose length each run decides.
+Status check_borders(const ProgramDescription& whole) {
+  for (const auto* side : {&whole.inputs, &whole.outputs})
+    for (const IoEntry& entry : *side)
+      if (!entry.desc.value.empty() || entry.desc.dtype == DType::kString)
+        return error(Code::kUnsupported,
+                     "'{}' is no tensor of numbers; a network with one cannot be cut into parts",
+                     entry.desc.name);
+  return {};
+}
+
+/// Makes the models of the parts. `model` is the whole network, and stays as it is.
+class PartMaker {
+ public:
+  PartMaker(const ::onnx::ModelProto& model, ByteSpan constants, const CutPlan& plan)
+      : model_(model),
+        graph_(model.graph()),
+        plan_(plan),
+        facts_(facts_of(model.graph(), opset_of(model), constants)) {
+    for (const auto& out : graph_.output()) outputs_.insert(out.name());
+    for (const auto* list : {&graph_.input(), &graph_.output(), &graph_.value_info()})
+      for (const auto& v : *list) taken_.insert(v.name());
+    for (const auto& node : graph_.node())
+      taken_.insert(node.output().begin(), node.output().end());
+    for (const int i : real_inputs(graph_)) inputs_.push_back(&graph_.input(i));
+    for (int part = 0; part < plan_.parts(); ++part)
+      for (const std::string_view link : plan_.links_out_of(part)) names_.emplace(link, name(link));
+  }
+
+  Result<::onnx::ModelProto> make(int part) const {
+    ::onnx::ModelProto made = frame(part);
+    ::onnx::GraphProto& graph = *made.mutable_graph();
+    std::unordered_set<std::string_view> read;
+    for (const std::string_view link : plan_.links_into(part)) {
+      CORELANE_TRY(add_value(*graph.add_input(), link));
+      if (link_name(link) != link) add_copy(graph, link_name(link), std::string(link));
+    }
+    for (const int i : plan_.nodes_of(part)) {
+      *graph.add_node() = graph_.node(i);
+      read.insert(plan_.reads(i).begin(), plan_.reads(i).end());
+    }
+    for (const auto& out : graph_.output())
+      if (is_of(out.name(), part)) {
+        *graph.add_output() = out;
+        read.insert(out.name());
+      }
+    for (const std::string_view link : plan_.links_out_of(part)) {
+      if (link_name(link) != link) add_copy(graph, std::string(link), link_name(link));
+      CORELANE_TRY(add_value(*graph.add_output(), link));
+    }
+    add_borders(graph, part, read);
+    return made;
+  }
+
+ private:
+  /// Everything but the graph's own content.
+  ::onnx::ModelProto frame(int part) const {
+    ::onnx::ModelProto made;
+    made.set_ir_version(model_.ir_version());
+    made.set_producer_name(model_.producer_name());
+    made.set_producer_version(model_.producer_version());
+    *made.mutable_opset_import() = model_.opset_import();
+    *made.mutable_functions() = model_.functions();
+    made.mutable_graph()->set_name(fmt::format("{}/{}", graph_.name(), part));
+    return made;
+  }
+
+  /// An output of the network that later parts read goes to them under another name, as a copy, so
+  /// that each output of a part has one reader.
+  std::string name(std::string_view link) const {
+    std::string name(link);
+    if (!outputs_.contains(link)) return name;
+    do name += "/cut";
+    while (taken_.contains(name));
+    return name;
+  }
+  const std::string& link_name(std::string_view link) const { return names_.find(link)->second; }
+
+  static void add_copy(::onnx::GraphProto& graph, const std::string& from, const std::string& to) {
+    ::onnx::NodeProto& node = *graph.add_node();
+    node.set_op_type("Identity");
+    node.set_name(fmt::format("copy of {}", from));
+    node.add_input(from);
+    node.add_output(to);
+  }
+
+  /// Declares a link.
+  Status add_value(::onnx::ValueInfoProto& value, std::string_view link) const {
+    const ValueFacts& known = facts_.of(std::string(link));
+    if (known.elem == 0 || !known.shape || known.elem == ::onnx::TensorProto::STRING)
+      return error(
+          Code::kUnsupportedModel,
+          "cut value '{}': {}; cut elsewhere, or add a value_info for it to the ONNX graph", link,
+          known.elem == ::onnx::TensorProto::STRING ? "it holds strings"
+                                                    : "nothing says what type and rank it has");
+    value.set_name(link_name(link));
+    auto& tensor = *value.mutable_type()->mutable_tensor_type();
+    tensor.set_elem_type(known.elem);
+    for (const std::int64_t dim : known.shape->dims()) {
+      auto& added = *tensor.mutable_shape()->add_dim();
+      if (dim != Shape::kOpen) added.set_dim_value(dim);
+    }
+    tensor.mutable_shape();
+    return {};
+  }
+
+  /// An output that no node makes, or one of constants alone, is of the first part.
+  bool is_of(const std::string& output, int part) const {
+    const int made = plan_.part_of(output);
+    return (made == CutPlan::kEverywhere ? 0 : made) == part;
+  }
+
+  /// The inputs and constants that it reads, and what is known of its values. Inputs that nobody
+  /// reads are of the first part.
+  void add_borders(::onnx::GraphProto& graph, int part,
+                   const std::unordered_set<std::string_view>& read) const {
+    for (const ::onnx::ValueInfoProto* input : inputs_)
+      if (read.contains(input->name()) || (part == 0 && !is_read(input->name())))
+        *graph.add_input() = *input;
+    for (const auto& t : graph_.initializer())
+      if (read.contains(t.name())) *graph.add_initializer() = t;
+    for (const auto& s : graph_.sparse_initializer())
+      if (read.contains(s.values().name())) *graph.add_sparse_initializer() = s;
+    std::unordered_set<std::string_view> made;
+    for (const auto& node : graph.node()) made.insert(node.output().begin(), node.output().end());
+    for (const auto& out : graph.output()) made.erase(out.name());
+    for (const auto& v : graph_.value_info())
+      if (made.contains(v.name())) *graph.add_value_info() = v;
+  }
+
+  bool is_read(const std::string& input) const {
+    if (outputs_.contains(input)) return true;
+    for (int i = 0; i < graph_.node_size(); ++i)
+      for (const std::string_view name : plan_.reads(i))
+        if (name == input) return true;
+    return false;
+  }
+
+  const ::onnx::ModelProto& model_;
+  const ::onnx::GraphProto& graph_;
+  const CutPlan& plan_;
+  const FactsTable facts_;
+  std::vector<const ::onnx::ValueInfoProto*> inputs_;
+  std::unordered_set<std::string_view> outputs_;
+  std::unordered_set<std::string_view> taken_;
+  std::unordered_map<std::string_view, std::string> names_;  ///< Of the links, between parts.
+};
+
+/// What is said of the whole network's inputs and outputs holds for the part that has them.
+void take_entries(const std::vector<IoEntry>& whole, std::vector<IoEntry>& part) {
+  for (IoEntry& entry : part)
+    for (const IoEntry& own : whole)
+      if (own.desc.name == entry.desc.name) entry = own;
+}
+
+ImportOptions part_options(const ImportedModel& whole, const ImportOptions& options) {
+  ImportOptions part;
+  part.io_dtype = options.io_dtype;
+  part.input_layout = options.input_layout;
+  part.refuse_known_wrong = options.refuse_known_wrong;
+  part.cores = options.cores;
+  part.batch = options.batch;
+  part.deadline = options.deadline;
+  // A part may have some of those that were declared.
+  if (!whole.description.custom_operators.empty())
+    part.custom_operators = {std::string(kEveryCustomOperator)};
+  return part;
+}
+
+Result<std::vector<ImportedModel>> cut(const ImportedModel& whole, std::span<const CutValues> cuts,
+                                       const ImportOptions& options) {
+  CORELANE_TRY(check_borders(whole.description));
+  ::onnx::ModelProto model;
+  CORELANE_TRY(read_model(whole.graph, model));
+  CORELANE_ASSIGN(const CutPlan plan, CutPlan::make(model.graph(), cuts));
+  const PartMaker maker(model, whole.constants, plan);
+  const ImportOptions own = part_options(whole, options);
+  std::vector<ImportedModel> parts;
+  for (int i = 0; i < plan.parts(); ++i) {
+    CORELANE_ASSIGN(::onnx::ModelProto part, maker.make(i));
+    ImportedModel& made = parts.emplace_back();
+    CORELANE_TRY(complete_model(part, whole.constants, own, {}, made)
+                     .wrap(fmt::format("part {} of {}", i, plan.parts())));
+    take_entries(whole.description.inputs, made.description.inputs);
+    take_entries(whole.description.outputs, made.description.outputs);
+  }
+  return parts;
+}
+
+}  // namespace
+}  // namespace onnx
+
+Result<std::vector<ImportedModel>> cut_network(const ImportedModel& whole,
+                                               std::span<const std::vector<std::string>> cuts,
+                                               const ImportOptions& options) {
+  return no_throw("cutting a network", [&] { return onnx::cut(whole, cuts, options); });
+}
+
+}  // namespace corelane
