@@ -339,14 +339,6 @@ Status no_entry(const StateDecl& state, std::string_view side, const std::string
                state.output, state.input, side, name, side, names.empty() ? "none" : names);
 }
 
-/// The dimensions that both fix are the same.
-bool may_be_equal(const Shape& a, const Shape& b) {
-  if (a.rank() != b.rank()) return false;
-  for (std::size_t i = 0; i < a.rank(); ++i)
-    if (a[i] != b[i] && a[i] != Shape::kOpen && b[i] != Shape::kOpen) return false;
-  return true;
-}
-
 Status check_state(const ProgramDescription& d, const StateDecl& state) {
   const IoEntry* const output = find_entry(d.outputs, state.output);
   if (output == nullptr) return no_entry(state, "output", state.output, d.outputs);
@@ -376,6 +368,13 @@ Status check_state(const ProgramDescription& d, const StateDecl& state) {
 }
 
 }  // namespace
+
+bool may_be_equal(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank()) return false;
+  for (std::size_t i = 0; i < a.rank(); ++i)
+    if (a[i] != b[i] && a[i] != Shape::kOpen && b[i] != Shape::kOpen) return false;
+  return true;
+}
 
 Status check_states(const ProgramDescription& d) {
   if (d.states.empty()) return {};

@@ -17,10 +17,17 @@ Status check_description(const ProgramDescription& d);
 /// there are several, each has one, and each is used once.
 Status check_parts(std::span<const ProgramDescription> parts);
 
+/// The ranks are equal, and so are the dimensions that both fix.
+bool may_be_equal(const Shape& a, const Shape& b);
+
 /// Whether a file with these descriptions is one of parts: its networks have names.
 inline bool has_parts(std::span<const ProgramDescription> parts) {
   return !parts.empty() && !parts.front().part.empty();
 }
+
+/// The rules on a first network that is a chain of the others, each of which is right by itself.
+/// kInvalidArgument names the part and the value. Implemented in chain_check.cpp.
+Status check_chain(std::span<const ProgramDescription> parts);
 
 /// Whether an input or output has, or reports, a type with is_opaque().
 bool has_opaque_types(std::span<const ProgramDescription> parts);

@@ -21,6 +21,7 @@ class Decoder {
 
   Status decode(const schema::Program& p, DecodedHeader& out) {
     CORELANE_TRY(part(p, out));
+    out.chain = p.chain().value_or(false);
     if (p.parts() == nullptr) return {};
     // Said before any of them is decoded.
     if (p.parts()->size() >= format::kMaxParts) {
@@ -31,6 +32,8 @@ class Decoder {
       if (!charge(8)) return overrun();
       if (other->parts() != nullptr && other->parts()->size() != 0)
         return error(Code::kMalformed, "part {} has parts itself", out.parts.size());
+      if (other->chain().value_or(false))
+        return error(Code::kMalformed, "part {} is a chain itself", out.parts.size());
       CORELANE_TRY(part(*other, out));
     }
     return {};
@@ -248,7 +251,8 @@ Status verify_and_decode(ByteSpan bytes, DecodedHeader& out) {
     return error(Code::kMalformed, "the FlatBuffer of {} bytes does not verify", bytes.size());
   // Only after the verifier: the decoder follows offsets without asking.
   CORELANE_TRY(Decoder(bytes.size()).decode(*schema::GetProgram(data), out));
-  return check_parts(out.parts);
+  CORELANE_TRY(check_parts(out.parts));
+  return out.chain ? check_chain(out.parts) : Status();
 }
 
 }  // namespace

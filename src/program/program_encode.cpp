@@ -26,13 +26,15 @@ class Encoder {
   }
 
   ByteVector encode(std::span<const ProgramDescription> parts,
-                    std::span<const SegmentInfo> segments) {
+                    std::span<const SegmentInfo> segments, bool chain) {
     std::vector<fb::Offset<schema::Program>> others;
     for (std::size_t i = 1; i < parts.size(); ++i)
       others.push_back(program(parts[i], of_part(segments, i), {}));
     // Absent where there is one network, as in files before format 1.3.
     const auto list = others.empty() ? ProgramList() : builder_.CreateVector(others);
-    builder_.Finish(program(parts.front(), of_part(segments, 0), list));
+    // Absent where it is none, as in files before format 1.10.
+    const auto is_chain = chain ? fb::Optional<bool>(true) : fb::nullopt;
+    builder_.Finish(program(parts.front(), of_part(segments, 0), list, is_chain));
     // A copy: the builder's buffer lies at the end of a larger one.
     ByteVector out(builder_.GetSize());
     std::memcpy(out.data(), builder_.GetBufferPointer(), out.size());
@@ -50,8 +52,8 @@ class Encoder {
   }
 
   fb::Offset<schema::Program> program(const ProgramDescription& d,
-                                      const std::vector<SegmentInfo>& segments,
-                                      ProgramList others) {
+                                      const std::vector<SegmentInfo>& segments, ProgramList others,
+                                      fb::Optional<bool> chain = {}) {
     // What a table refers to is written before the table: FlatBuffers builds from the back.
     const auto entry_of = [&](const IoEntry& io) { return entry(io); };
     const auto inputs = list(builder_, d.inputs, entry_of);
@@ -108,7 +110,7 @@ class Encoder {
     return schema::CreateProgram(builder_, name, producer, d.opset, inputs, outputs, sets, d.batch,
                                  d.cores, custom, operators, metadata, finding_list, compiler,
                                  d.node_count, d.constant_bytes, d.macs, segment_list, from, part,
-                                 others, low, high, overridable, states);
+                                 others, low, high, overridable, states, chain);
   }
 
   fb::Offset<fb::String> text(const std::string& s) {
@@ -169,8 +171,8 @@ class Encoder {
 }  // namespace
 
 ByteVector encode_header(std::span<const ProgramDescription> parts,
-                         std::span<const SegmentInfo> segments) {
-  return Encoder().encode(parts, segments);
+                         std::span<const SegmentInfo> segments, bool chain) {
+  return Encoder().encode(parts, segments, chain);
 }
 
 }  // namespace corelane

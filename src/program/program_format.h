@@ -15,7 +15,7 @@ namespace corelane::program {
 inline constexpr std::string_view kMagic = "RKNN";
 inline constexpr std::string_view kTag = "CLP1";
 inline constexpr std::uint16_t kMajor = 1;
-inline constexpr std::uint16_t kMinor = 9;
+inline constexpr std::uint16_t kMinor = 10;
 /// Flags of the low half change what the file means: a reader that does not know one must refuse.
 inline constexpr std::uint32_t kRequiredFlags = 0x0000FFFF;
 /// An engine computes the graph segment wrongly and has a lowered form instead. Readers before 1.2
@@ -30,8 +30,11 @@ inline constexpr std::uint32_t kHasVerdict = 0x00000004;
 inline constexpr std::uint32_t kHasOpaqueTypes = 0x00000008;
 /// An input or output holds the flat form of a value. Readers before 1.8 would take it for bytes.
 inline constexpr std::uint32_t kHasValues = 0x00000010;
+/// The first network is a chain of the others, and has no graph of its own. Readers before 1.10
+/// would miss it.
+inline constexpr std::uint32_t kHasChain = 0x00000020;
 inline constexpr std::uint32_t kKnownFlags =
-    kHasLoweredForm | kHasParts | kHasVerdict | kHasOpaqueTypes | kHasValues;
+    kHasLoweredForm | kHasParts | kHasVerdict | kHasOpaqueTypes | kHasValues | kHasChain;
 
 inline constexpr std::size_t kSegmentAlignment = 64;
 inline constexpr std::size_t kConstantsAlignment = 4096;

@@ -84,6 +84,7 @@ struct ProgramFile::Impl {
   ByteSpan bytes;
   std::shared_ptr<const void> owner;
   std::vector<ProgramDescription> parts;
+  bool chain = false;
   std::vector<SegmentInfo> segments;
   // By segment; once_flag can be neither moved nor copied, hence no vector.
   std::unique_ptr<SegmentCheck[]> checks;
@@ -104,7 +105,8 @@ struct ProgramFile::Impl {
     CORELANE_ASSIGN(DecodedHeader decoded, decode_header(header, name));
     const std::size_t begin = format::kFixedHeaderBytes + fixed.header_size;
     // Kinds before places, whose alignment depends on them.
-    Status places = check_segment_kinds(decoded.segments, fixed.newer(), decoded.parts.size());
+    Status places =
+        check_segment_kinds(decoded.segments, fixed.newer(), decoded.parts.size(), decoded.chain);
     if (places.ok()) places = check_segment_places(decoded.segments, bytes, begin);
     if (!places.ok()) {
       return places.wrap(Code::kMalformed, fmt::format("{}: its segment table is not valid: {}",
@@ -125,6 +127,11 @@ struct ProgramFile::Impl {
       return error(Code::kMalformed, "{}: its flags 0x{:08x} do not fit its values: {}", name,
                    fixed.flags, format::kRecompile);
     }
+    if (decoded.chain != ((fixed.flags & format::kHasChain) != 0)) {
+      return error(Code::kMalformed, "{}: its flags 0x{:08x} do not fit its chain: {}", name,
+                   fixed.flags, format::kRecompile);
+    }
+    chain = decoded.chain;
     parts = std::move(decoded.parts);
     segments = std::move(decoded.segments);
     checks = std::make_unique<SegmentCheck[]>(segments.size());
@@ -201,6 +208,7 @@ Result<std::shared_ptr<const ProgramFile>> ProgramFile::from_bytes(
 }
 
 std::size_t ProgramFile::part_count() const noexcept { return impl_->parts.size(); }
+bool ProgramFile::is_chain() const noexcept { return impl_->chain; }
 const ProgramDescription& ProgramFile::description(std::size_t part) const noexcept {
   return impl_->parts[part];
 }

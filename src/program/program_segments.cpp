@@ -33,9 +33,10 @@ std::size_t place_segments(std::vector<SegmentInfo>& segments, std::size_t begin
 }
 
 Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_unknown,
-                           std::size_t parts) {
+                           std::size_t parts, bool chain) {
   std::set<std::tuple<std::uint32_t, SegmentKind, std::string_view>> seen;
   std::vector<bool> has_graph(parts);
+  if (chain) has_graph.front() = true;  // Its parts have them.
   for (const SegmentInfo& s : segments) {
     const std::string kind = segment_kind_name(s.kind);
     if (!is_known(s.kind)) {
@@ -66,6 +67,10 @@ Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_
       return error(Code::kInvalidArgument, "the verdict '{}' has {} bytes; 1 to {} are allowed",
                    s.tag, s.size, format::kMaxVerdict);
     }
+    if (chain && s.part == 0 && s.kind != SegmentKind::kConstants)
+      return error(Code::kInvalidArgument,
+                   "a {} segment of the network that is a chain; its parts have the segments",
+                   kind);
     // An empty graph would open, and fail only where it is compiled.
     if (s.kind == SegmentKind::kGraph && s.size > 0) has_graph.at(s.part) = true;
   }

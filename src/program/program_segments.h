@@ -17,8 +17,9 @@ std::size_t place_segments(std::vector<SegmentInfo>& segments, std::size_t begin
 /// foreign, lowered and verdict with a tag each, used once; no verdict of no bytes, nor of more
 /// than kMaxVerdict. At most one constants in all, which is with the first. Kinds that this version
 /// does not know are an error unless `allow_unknown`. kInvalidArgument.
+/// `chain`: the first network has no segments of its own, the constants apart.
 Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_unknown,
-                           std::size_t parts = 1);
+                           std::size_t parts = 1, bool chain = false);
 
 /// The rules on places: in the order of the table, aligned, inside the file, without overlap, with
 /// nothing but zeros between (fewer than 64 KiB), the last one ending with the file. kMalformed.

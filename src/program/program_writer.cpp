@@ -12,6 +12,7 @@ namespace corelane {
 namespace format = program;
 
 struct ProgramWriter::Impl {
+  bool chain = false;
   std::vector<ProgramDescription> parts;
   std::vector<SegmentInfo> segments;
   // By segment; borrowed until finish().
@@ -96,7 +97,8 @@ bool has_partial_inputs(const std::vector<ProgramDescription>& parts) {
 
 /// The first version that has all that the file holds.
 std::uint16_t minor_of(const std::vector<ProgramDescription>& parts,
-                       const std::vector<SegmentInfo>& segments) {
+                       const std::vector<SegmentInfo>& segments, bool chain) {
+  if (chain) return 10;
   if (std::ranges::any_of(parts, [](const auto& d) { return !d.states.empty(); })) return 9;
   const auto overridable = [](const auto& d) { return !d.overridable.empty(); };
   if (has_values(parts) || std::ranges::any_of(parts, overridable)) return 8;
@@ -112,7 +114,7 @@ std::uint16_t minor_of(const std::vector<ProgramDescription>& parts,
 
 /// What a reader must know to read the file rightly.
 std::uint32_t flags_of(const std::vector<ProgramDescription>& parts,
-                       const std::vector<SegmentInfo>& segments) {
+                       const std::vector<SegmentInfo>& segments, bool chain) {
   std::uint32_t flags = 0;
   // Readers before 1.2 must refuse, or they would run the graph that the engine gets wrong.
   if (has_lowered_form(segments)) flags |= format::kHasLoweredForm;
@@ -120,6 +122,7 @@ std::uint32_t flags_of(const std::vector<ProgramDescription>& parts,
   if (has_kind(segments, SegmentKind::kVerdict)) flags |= format::kHasVerdict;
   if (has_opaque_types(parts)) flags |= format::kHasOpaqueTypes;
   if (has_values(parts)) flags |= format::kHasValues;
+  if (chain) flags |= format::kHasChain;
   return flags;
 }
 
@@ -136,6 +139,8 @@ void ProgramWriter::add_part(ProgramDescription description) {
   impl_->parts.push_back(std::move(description));
 }
 
+void ProgramWriter::set_chain() { impl_->chain = true; }
+
 void ProgramWriter::add_segment(SegmentKind kind, std::string tag, ByteSpan bytes) {
   const auto part = static_cast<std::uint32_t>(impl_->parts.size() - 1);
   impl_->segments.push_back({kind, std::move(tag), 0, bytes.size(), 0, part});
@@ -147,25 +152,26 @@ Result<ByteVector> ProgramWriter::finish() const {
   std::vector<SegmentInfo> segments = impl_->segments;
   // The reader applies the same rules: what is written here can be opened.
   CORELANE_TRY(check_parts(parts));
-  CORELANE_TRY(check_segment_kinds(segments, /*allow_unknown=*/false, parts.size()));
+  if (impl_->chain) CORELANE_TRY(check_chain(parts));
+  CORELANE_TRY(check_segment_kinds(segments, /*allow_unknown=*/false, parts.size(), impl_->chain));
   CORELANE_TRY(check_limits(parts, segments));
 
   // The header's size decides the offsets, which it holds but which do not change its size.
-  const std::size_t header_size = encode_header(parts, segments).size();
+  const std::size_t header_size = encode_header(parts, segments, impl_->chain).size();
   if (header_size > format::kMaxHeaderBytes) {
     return error(Code::kInvalidArgument, "the description takes {} bytes; at most {} are allowed",
                  header_size, format::kMaxHeaderBytes);
   }
   const std::size_t file_size = place_segments(segments, format::kFixedHeaderBytes + header_size);
   for (std::size_t i = 0; i < segments.size(); ++i) segments[i].crc32c = crc32c(impl_->contents[i]);
-  const ByteVector header = encode_header(parts, segments);
+  const ByteVector header = encode_header(parts, segments, impl_->chain);
   if (header.size() != header_size)
     return error(Code::kInternal, "the header took {} bytes, then {}", header_size, header.size());
 
   ByteVector file(file_size);
   format::FixedHeader fixed;
-  fixed.minor = minor_of(parts, segments);
-  fixed.flags = flags_of(parts, segments);
+  fixed.minor = minor_of(parts, segments, impl_->chain);
+  fixed.flags = flags_of(parts, segments, impl_->chain);
   fixed.file_size = file_size;
   fixed.header_size = static_cast<std::uint32_t>(header_size);
   fixed.header_crc32c = crc32c(header);

@@ -98,6 +98,10 @@ class CORELANE_API ProgramFile {
 
   /// How many networks it holds, at least 1.
   std::size_t part_count() const noexcept;
+  /// Whether the first network was cut into the others (`corelane compile --cut`), which compute it
+  /// one after the other. An input of one is the output of that name of an earlier one, or the
+  /// input of the first network, which has no segments of its own but the constants.
+  bool is_chain() const noexcept;
   /// What the file says of one of them, checked against the rules of the format. `part` is below
   /// part_count().
   const ProgramDescription& description(std::size_t part = 0) const noexcept;
@@ -141,6 +145,8 @@ class CORELANE_API ProgramWriter {
   /// Begins another network: the segments that are added from here on are its own. Each description
   /// has a name then (ProgramDescription::part). The constants are added before, once for all.
   void add_part(ProgramDescription description);
+  /// The first network is a chain of the others, in their order: see ProgramFile::is_chain().
+  void set_chain();
   /// To the network that was begun last. Borrowed until finish().
   void add_segment(SegmentKind kind, std::string tag, ByteSpan bytes);
   /// A temporary would be gone before finish().

@@ -9,13 +9,14 @@ namespace corelane::testing {
 /// its segments or ProgramWriter::finish() fails with.
 inline Result<ByteVector> write_again(const ProgramFile& file) {
   ProgramWriter writer(file.description());
+  if (file.is_chain()) writer.set_chain();
   std::uint32_t part = 0;
   for (std::size_t i = 0; i < file.segments().size(); ++i) {
     const SegmentInfo& s = file.segments()[i];
     if (s.kind < SegmentKind::kGraph || s.kind > SegmentKind::kLowered)
       return error(Code::kUnsupported, "a segment of {}", segment_kind_name(s.kind));
-    // Each part has a segment, its network.
-    if (s.part != part) writer.add_part(file.description(part = s.part));
+    // Each part has a segment, its network; but a chain may have none.
+    while (part < s.part) writer.add_part(file.description(++part));
     CORELANE_ASSIGN(const ByteSpan content, file.segment(i));
     writer.add_segment(s.kind, s.tag, content);
   }
