@@ -5,7 +5,9 @@
 #include "corelane/base/file.h"
 #include "corelane/device/host_operator.h"
 #include "corelane/device/registry.h"
+#include "corelane/onnx/onnx_cut.h"
 #include "corelane/onnx/onnx_import.h"
+#include "corelane/runtime/compile_chain.h"
 #include "corelane/runtime/file_kind.h"
 #include "corelane/runtime/program.h"
 #include "runtime/program/executable_set.h"
@@ -107,6 +109,33 @@ Result<std::vector<std::string>> names_of(std::span<const PartSource> parts) {
   return names;
 }
 
+Status check_cuts(std::span<const CutNames> cuts, const CompileOptions& options) {
+  if (cuts.empty())
+    return error(Code::kInvalidArgument, "no cut is given; name the values that cross one");
+  if (!options.precompile && options.attach.empty()) return {};
+  return error(Code::kInvalidArgument,
+               "the network is cut into parts, and {} is of a whole one; leave one of them out",
+               options.precompile ? "a pre-compiled form" : "an attached file");
+}
+
+/// The file of a network in parts: a chain of them, and then each.
+Result<ByteVector> write_chain(ImportedModel whole, const std::string& name,
+                               std::span<const CutNames> cuts, const CompileOptions& options) {
+  CORELANE_ASSIGN(std::vector<ImportedModel> parts, cut_network(whole, cuts, options.import));
+  whole.description.part = name;
+  ProgramWriter writer(whole.description);
+  writer.set_chain();
+  runtime::add_constants(
+      writer, whole,
+      options.remove_weights ? runtime::Weights::kRemoved : runtime::Weights::kIncluded);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].description.part = fmt::format("{}/{}", name, i);
+    writer.add_part(parts[i].description);
+    runtime::add_network(writer, parts[i], runtime::Weights::kOfFirstPart);
+  }
+  return writer.finish();
+}
+
 /// Pre-compiled forms, made of a network while it has its own constants.
 using Forms = std::vector<device::Executable::Precompiled>;
 
@@ -166,6 +195,21 @@ Result<ByteVector> compile_bytes(ByteSpan onnx, const CompileOptions& options) {
   CORELANE_TRY(check_onnx(onnx, fmt::format("the {} bytes in memory", onnx.size())));
   CORELANE_ASSIGN(auto imported, import_onnx(onnx, options.import));
   return write(std::make_shared<const ImportedModel>(std::move(imported)), options);
+}
+
+Result<ByteVector> compile_chain(const std::filesystem::path& onnx, std::span<const CutNames> cuts,
+                                 const CompileOptions& options) {
+  CORELANE_TRY(check_cuts(cuts, options));
+  CORELANE_ASSIGN(auto imported, import_file(onnx, options.import));
+  return write_chain(std::move(imported), onnx.stem().string(), cuts, options);
+}
+
+Result<ByteVector> compile_chain(ByteSpan onnx, std::span<const CutNames> cuts,
+                                 const CompileOptions& options) {
+  CORELANE_TRY(check_cuts(cuts, options));
+  CORELANE_TRY(check_onnx(onnx, fmt::format("the {} bytes in memory", onnx.size())));
+  CORELANE_ASSIGN(auto imported, import_onnx(onnx, options.import));
+  return write_chain(std::move(imported), "network", cuts, options);
 }
 
 }  // namespace corelane

@@ -8,6 +8,7 @@
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
 #include "corelane/device/soonest_engine.h"
+#include "runtime/program/chain_load.h"
 #include "runtime/program/shape_choice.h"
 
 namespace corelane::runtime {
@@ -58,12 +59,6 @@ bool holds_values(const std::vector<IoEntry>& list) {
       list, [](const IoEntry& io) { return !io.desc.value.empty() || io.desc.any_rank; });
 }
 
-/// What an image must hold for as long as its bytes are read: an abandoned job outlives programs.
-std::shared_ptr<const void> owner_of(const ImageSource& source) {
-  if (source.owners.size() == 1) return source.owners.front();
-  return std::make_shared<const std::vector<std::shared_ptr<const void>>>(source.owners);
-}
-
 /// "f32", "f16+fast", ...: the part of a precompiled form's tag that names the options, and the
 /// shapes "[1, 3, 224, 224][?, 4]" it was made for (empty shapes: those of the image).
 std::string precompiled_variant(const device::PrepareOptions& options) {
@@ -86,7 +81,8 @@ ExecutableSet::ExecutableSet(std::shared_ptr<device::Device> device, ImageSource
 bool ExecutableSet::is_free_to_choose() const {
   return device_->info().engines.size() > 1 && base_.engine.empty() &&
          base_.precision == device::Precision::kF32 && !base_.fast_math && !base_.profile_layers &&
-         base_.custom_operators.empty() && !description_.batch_range && source_.unfit.empty();
+         base_.custom_operators.empty() && !description_.batch_range && source_.unfit.empty() &&
+         source_.stages.empty();
 }
 
 void ExecutableSet::let_engines_change(std::optional<EngineVerdict> verdict) {
@@ -272,16 +268,8 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(const std::ve
   options.engine = engine;
   options.input_shapes = shapes;
   options.replicate_limit = copies;
-  device::Image image{
-      source_.kind, source_.graph, source_.constants, {}, {}, owner_of(source_), {}, {}, {}};
-  image.given = source_.given;
-  image.unfit = source_.unfit;
-  image.name = description_.name;
-  image.immutable = source_.immutable;
-  if (source_.declares) {
-    for (const IoEntry& entry : description_.inputs) image.inputs.push_back(entry.desc);
-    for (const IoEntry& entry : description_.outputs) image.outputs.push_back(entry.desc);
-  }
+  if (!source_.stages.empty()) return prepare_parts(device_, source_, description_, options);
+  device::Image image = image_of(source_, description_);
   const std::size_t ending = precompiled_variant(options).size() + 1;
   // One form at most: the driver ignores a tag that is not its own.
   if (const PrecompiledForm* form = form_for(shapes)) {

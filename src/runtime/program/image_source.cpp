@@ -30,6 +30,12 @@ Result<ByteSpan> weights_from(const std::shared_ptr<const Program>& other, const
   return constants;
 }
 
+/// What an image must hold for as long as its bytes are read: an abandoned job outlives programs.
+std::shared_ptr<const void> owner_of(const ImageSource& source) {
+  if (source.owners.size() == 1) return source.owners.front();
+  return std::make_shared<const std::vector<std::shared_ptr<const void>>>(source.owners);
+}
+
 /// Gives the engine another form than the network was given in. An empty one says that it needs
 /// none.
 void take_form(ByteSpan form, ImageSource& source) {
@@ -63,6 +69,24 @@ Status take_lowered(const Lowering& lowering, std::optional<ByteSpan> stored, Im
 }
 
 }  // namespace
+
+device::Image image_of(const ImageSource& source) {
+  device::Image image{source.kind, source.graph, source.constants, {}, {}, owner_of(source), {}, {},
+                      {}};
+  image.given = source.given;
+  image.unfit = source.unfit;
+  image.immutable = source.immutable;
+  return image;
+}
+
+device::Image image_of(const ImageSource& source, const ProgramDescription& description) {
+  device::Image image = image_of(source);
+  image.name = description.name;
+  if (!source.declares) return image;
+  for (const IoEntry& entry : description.inputs) image.inputs.push_back(entry.desc);
+  for (const IoEntry& entry : description.outputs) image.outputs.push_back(entry.desc);
+  return image;
+}
 
 std::string removed_weights_tag(ByteSpan constants) {
   return fmt::format("removed:{}:{:08x}", constants.size(), crc32c(constants));
@@ -157,13 +181,18 @@ Result<std::shared_ptr<const ProgramFile>> whole_file(
   const auto removed = std::find_if(segments.begin(), segments.end(), [](const SegmentInfo& s) {
     return s.kind == SegmentKind::kConstants && !s.tag.empty();
   });
-  if (removed == segments.end() && file->part_count() == 1) return file;
+  // A chain is its parts.
+  const bool chain = file->is_chain() && part == 0;
+  if (removed == segments.end() && (file->part_count() == 1 || chain)) return file;
   ProgramDescription description = file->description(part);
-  description.part.clear();
+  if (!chain) description.part.clear();
   ProgramWriter writer(std::move(description));
-  for (std::size_t i = 0; i < segments.size(); ++i) {
+  if (chain) writer.set_chain();
+  for (std::size_t i = 0, begun = 0; i < segments.size(); ++i) {
     const bool constants = segments[i].kind == SegmentKind::kConstants;
-    if (!constants && segments[i].part != part) continue;
+    if (!chain && !constants && segments[i].part != part) continue;
+    for (; chain && begun < segments[i].part; ++begun)
+      writer.add_part(file->description(begun + 1));
     const bool elsewhere = constants && removed != segments.end();
     CORELANE_ASSIGN(const ByteSpan bytes,
                     elsewhere ? weights_from(weights_of, removed->tag) : file->segment(i));
@@ -175,12 +204,16 @@ Result<std::shared_ptr<const ProgramFile>> whole_file(
   return ProgramFile::from_bytes(*keep, keep);
 }
 
-void add_network(ProgramWriter& writer, const ImportedModel& model, Weights weights) {
-  writer.add_segment(SegmentKind::kGraph, "", model.graph);
+void add_constants(ProgramWriter& writer, const ImportedModel& model, Weights weights) {
   if (weights == Weights::kRemoved)
     writer.add_segment(SegmentKind::kConstants, removed_weights_tag(model.constants), {});
   else if (weights == Weights::kIncluded)
     writer.add_segment(SegmentKind::kConstants, "", model.constants);
+}
+
+void add_network(ProgramWriter& writer, const ImportedModel& model, Weights weights) {
+  writer.add_segment(SegmentKind::kGraph, "", model.graph);
+  add_constants(writer, model, weights);
   for (const LoweredGraph& form : model.lowered) {
     writer.add_segment(SegmentKind::kLowered, form.tag, form.graph);
     if (!form.unfit.empty())

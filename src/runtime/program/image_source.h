@@ -10,6 +10,7 @@
 
 #include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
+#include "corelane/tensor/desc.h"
 
 namespace corelane {
 
@@ -17,10 +18,12 @@ class Program;
 class ProgramFile;
 class ProgramWriter;
 struct ImportedModel;
+struct ProgramDescription;
 
 namespace device {
 struct DeviceInfo;
-}
+struct Image;
+}  // namespace device
 
 namespace runtime {
 
@@ -30,6 +33,8 @@ struct PrecompiledForm {
   std::string tag;
   ByteSpan bytes;
 };
+
+struct StageSource;
 
 /// What executables are prepared from.
 struct ImageSource {
@@ -45,6 +50,16 @@ struct ImageSource {
   bool immutable = false;
   ByteSpan given;     ///< As device::Image::given.
   std::string unfit;  ///< As device::Image::unfit.
+  /// Of kind kChainImage: its parts.
+  std::vector<StageSource> stages;
+};
+
+/// One part of a chain.
+struct StageSource {
+  std::string name;
+  ImageSource image;
+  std::vector<TensorDesc> inputs;
+  std::vector<TensorDesc> outputs;
 };
 
 /// The network of one part of a program file for a device, with the pre-compiled forms it carries.
@@ -54,6 +69,11 @@ struct ImageSource {
 Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std::size_t part,
                                    const std::shared_ptr<const Program>& weights_of,
                                    const device::DeviceInfo& info);
+
+/// What a device gets of a source, without its stages.
+device::Image image_of(const ImageSource& source);
+/// The same, with what the program declares.
+device::Image image_of(const ImageSource& source, const ProgramDescription& description);
 
 /// The network of a model that was just imported.
 ImageSource network_source(std::shared_ptr<const ImportedModel> model,
@@ -74,6 +94,8 @@ enum class Weights : std::uint8_t {
   kRemoved,     ///< A tag that says which they were.
   kOfFirstPart  ///< Nothing: they are in the file already.
 };
+/// Adds the constants of a model, which is borrowed until finish().
+void add_constants(ProgramWriter& writer, const ImportedModel& model, Weights weights);
 /// Adds the network in all its forms. The model is borrowed until finish().
 void add_network(ProgramWriter& writer, const ImportedModel& model,
                  Weights weights = Weights::kIncluded);

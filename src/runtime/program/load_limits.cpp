@@ -59,6 +59,8 @@ Status late(const Status& failure, const std::string& name, const LoadOptions& o
 
 Status check_memory(const ImageSource& source, const std::string& program,
                     const LoadOptions& options) {
+  for (const StageSource& stage : source.stages)
+    CORELANE_TRY(check_memory(stage.image, stage.name, options));
   if (source.kind != "onnx") return {};
   const std::uint64_t allowed = memory_allowed(options);
   CORELANE_ASSIGN(const auto need, onnx::estimate_memory(source.graph, source.constants));

@@ -1,5 +1,7 @@
 #include "corelane/runtime/program.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "base/guard.h"
@@ -141,6 +143,14 @@ std::shared_ptr<device::HostOperatorTable> Program::host_operators() const {
 Result<std::vector<NetworkNode>> Program::nodes() const {
   if (state_ == nullptr) return error(Code::kWrongState, "this program was never loaded");
   const runtime::ImageSource& source = state_->executables->source();
+  if (!source.stages.empty()) {
+    std::vector<NetworkNode> all;
+    for (const runtime::StageSource& stage : source.stages) {
+      CORELANE_ASSIGN(auto own, network_nodes(stage.image.graph));
+      std::ranges::move(own, std::back_inserter(all));
+    }
+    return all;
+  }
   if (source.kind != "onnx")
     return error(Code::kUnsupported,
                  "program '{}' is an image of kind '{}', which only its device can read",

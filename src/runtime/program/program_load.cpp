@@ -14,6 +14,8 @@
 #include "corelane/device/registry.h"
 #include "corelane/onnx/onnx_import.h"
 #include "corelane/runtime/file_kind.h"
+#include "runtime/chain/chain_routes.h"
+#include "runtime/program/chain_load.h"
 #include "runtime/program/compile_cache.h"
 #include "runtime/program/load_limits.h"
 #include "runtime/program/open_files.h"
@@ -144,6 +146,20 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
   const device::DeviceInfo& info = device->info();
   auto& [file, part, immutable] = of;
   ProgramDescription description = of.description();
+  if (file->is_chain() && part == 0 && !takes(info, kWholeProgram)) {
+    CORELANE_TRY(check_deadline(wishes.options.import.deadline, "the parts are checked"));
+    CORELANE_ASSIGN(ChainOnDevice on, chain_on(file, std::move(device), wishes.options.weights_of));
+    on.source.immutable = on.source.immutable && immutable;
+    for (StageSource& stage : on.source.stages)
+      stage.image.immutable = stage.image.immutable && immutable;
+    return make_state(std::move(on.device), std::move(description), std::move(on.source), wishes);
+  }
+  if (takes(info, kChainImage)) {
+    return error(Code::kForeignImage,
+                 "{}: device '{}' runs networks that were cut into parts, and '{}' is a whole one: "
+                 "compile it with --cut, or choose one device",
+                 name, info.instance, description.name);
+  }
   // Before foreign images: such a device chooses among the segments itself.
   if (takes(info, kWholeProgram)) {
     CORELANE_ASSIGN(file, whole_file(std::move(file), part, wishes.options.weights_of));
