@@ -1,5 +1,6 @@
 #include "onnx/onnx_complete.h"
 
+#include <string>
 #include <utility>
 
 #include "base/deadline.h"
@@ -31,12 +32,12 @@ Status read_again(ByteSpan given, ::onnx::ModelProto& model) {
   return error(Code::kInternal, "protobuf cannot read what it wrote");
 }
 
-/// Adds the form for one engine. `model` is the network given, before and after, but for the shapes
-/// of its outputs, of which the lowering may find out more. Lowered in place and read again, since
-/// a copy beside it would take as much memory again.
-Result<Lowered> lower(::onnx::ModelProto& model, ByteSpan constants, const Lowering& lowering,
-                      const ImportOptions& options, ImportedModel& imported) {
-  CORELANE_ASSIGN(const ByteVector given, serialize_model(model));
+/// Adds the form for one engine. `model` is the network `given`, before and after, but for the
+/// shapes of its outputs, of which the lowering may find out more. Lowered in place and read again,
+/// since a copy beside it would take as much memory again.
+Result<Lowered> lower(::onnx::ModelProto& model, ByteSpan given, ByteSpan constants,
+                      const Lowering& lowering, const ImportOptions& options,
+                      ImportedModel& imported) {
   Lowered found;
   if (auto report = lower_model(model, constants, lowering)) {
     found.report = std::move(*report);
@@ -58,14 +59,23 @@ Result<Lowered> lower(::onnx::ModelProto& model, ByteSpan constants, const Lower
   return found;
 }
 
+/// The outputs as the model declares them.
+std::string outputs_text(const ::onnx::ModelProto& model) {
+  std::string text;
+  for (const auto& output : model.graph().output()) output.AppendToString(&text);
+  return text;
+}
+
 }  // namespace
 
 Status complete_model(::onnx::ModelProto& model, ByteSpan constants, const ImportOptions& options,
                       const std::vector<ImportFinding>& earlier, ImportedModel& imported) {
   ProgramDescription& description = imported.description;
+  CORELANE_ASSIGN(ByteVector given, serialize_model(model));
+  const std::string outputs = outputs_text(model);
   for (const Lowering& lowering : lowerings()) {
     CORELANE_TRY(check_deadline(options.deadline, "the network is lowered"));
-    CORELANE_ASSIGN(Lowered found, lower(model, constants, lowering, options, imported));
+    CORELANE_ASSIGN(Lowered found, lower(model, given, constants, lowering, options, imported));
     description.findings.insert(description.findings.end(), found.report.findings.begin(),
                                 found.report.findings.end());
     description.macs = found.report.macs;
@@ -77,7 +87,13 @@ Status complete_model(::onnx::ModelProto& model, ByteSpan constants, const Impor
   // Last: it reads what all steps before have settled.
   CORELANE_TRY(describe(model, constants, options, description));
   description.constant_bytes = total_constants(model);
-  CORELANE_ASSIGN(imported.graph, serialize_model(model));
+  // What was learned since is in the outputs, and in the nodes of custom operators.
+  if (description.custom_operators.empty() && outputs_text(model) == outputs) {
+    imported.graph = std::move(given);
+  } else {
+    // The macro is two statements.
+    CORELANE_ASSIGN(imported.graph, serialize_model(model));
+  }
   return {};
 }
 

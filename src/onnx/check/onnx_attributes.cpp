@@ -33,13 +33,14 @@ bool contains(const std::string_view (&list)[N], std::string_view name) {
   return std::ranges::find(list, name) != std::end(list);
 }
 
-Status check_number(const ::onnx::NodeProto& node, int position, std::string_view name,
-                    std::int64_t number) {
-  using Narrow = std::numeric_limits<std::int32_t>;
+using Narrow = std::numeric_limits<std::int32_t>;
+
+/// Why `number` is refused: it is outside of what its attribute may be.
+Status bad_number(const ::onnx::NodeProto& node, int position, std::string_view name,
+                  std::int64_t number) {
   if (contains(kCounts, name) && number < 1)
     return error(Code::kMalformed, "node {} ({}): {} is {}; 1 or more is allowed",
                  node_text(node, position), op_text(node), name, number);
-  if (contains(kWide, name) || (number >= Narrow::min() && number <= Narrow::max())) return {};
   return error(Code::kUnsupportedModel,
                "node {} ({}): {} is {}; engines take {} to {}: export the model with such a number",
                node_text(node, position), op_text(node), name, number, Narrow::min(),
@@ -51,10 +52,18 @@ Status check_number(const ::onnx::NodeProto& node, int position, std::string_vie
 Status check_attribute(const ::onnx::NodeProto& node, int position, std::string_view name,
                        const ::onnx::AttributeProto& value) {
   if (!is_onnx_domain(node.domain()) && !node.domain().starts_with("com.microsoft")) return {};
-  if (value.type() == ::onnx::AttributeProto::INT)
-    CORELANE_TRY(check_number(node, position, name, value.i()));
+  const bool single = value.type() == ::onnx::AttributeProto::INT;
+  if (!single && value.ints().empty()) return {};
+  // The name decides once: lists may be long.
+  const bool wide = contains(kWide, name);
+  const std::int64_t low = contains(kCounts, name) ? 1
+                           : wide                  ? std::numeric_limits<std::int64_t>::min()
+                                                   : Narrow::min();
+  const std::int64_t high = wide ? std::numeric_limits<std::int64_t>::max() : Narrow::max();
+  if (single && (value.i() < low || value.i() > high))
+    return bad_number(node, position, name, value.i());
   for (const std::int64_t number : value.ints())
-    CORELANE_TRY(check_number(node, position, name, number));
+    if (number < low || number > high) return bad_number(node, position, name, number);
   return {};
 }
 

@@ -8,7 +8,8 @@
 #include "base/guard.h"
 #include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_graph.h"
-#include "onnx/graph/onnx_stored.h"
+#include "onnx/graph/onnx_tensor.h"
+#include "onnx/graph/onnx_walk.h"
 #include "onnx/infer/onnx_facts.h"
 
 namespace corelane::onnx {
@@ -127,8 +128,12 @@ class GraphWalk {
 Result<MemoryEstimate> estimate_memory(ByteSpan graph, ByteSpan constants) {
   return no_throw("the estimate of memory", [&]() -> Result<MemoryEstimate> {
     ::onnx::ModelProto model;
-    if (const auto stored = read_stored(graph, constants, model); !stored)
-      return error(stored.error());
+    if (!model.ParseFromArray(graph.data(), static_cast<int>(graph.size())))
+      return error(Code::kMalformed, "a network of {} bytes: protobuf cannot read it",
+                   graph.size());
+    for_each_tensor(model, [](::onnx::TensorProto& tensor) {
+      if (!is_external(tensor)) make_raw(tensor);
+    });
     MemoryEstimate most;
     GraphWalk(model, constants, most)
         .walk(model.graph(), nullptr, sum(graph.size(), constants.size()));

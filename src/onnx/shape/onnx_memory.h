@@ -20,8 +20,8 @@ struct MemoryEstimate {
   std::string op;
 };
 
-/// `graph` and `constants` are the segments of a program file. kMalformed, kOutOfMemory. Any
-/// thread.
+/// `graph` and `constants` are the segments of a program file, which an import has made or
+/// check_network() has looked at. kMalformed, kOutOfMemory. Any thread.
 Result<MemoryEstimate> estimate_memory(ByteSpan graph, ByteSpan constants);
 
 }  // namespace corelane::onnx
