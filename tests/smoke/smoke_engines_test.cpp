@@ -51,6 +51,56 @@ TEST(SmokeEngines, WhatNoEngineTakesIsRefusedWithBothReasons) {
       << program.error().message();
 }
 
+/// x takes places in a OneHot, so the import counts it as small; y is x as a float.
+std::string ids_model() {
+  return OnnxBuilder()
+      .input("x", {2}, testing::kOnnxInt64)
+      .output("places", {2, 4})
+      .output("y", {2})
+      .constant<std::int64_t>("depth", {}, testing::kOnnxInt64, {4})
+      .constant<float>("values", {2}, testing::kOnnxFloat, {0.0F, 1.0F})
+      .node("OneHot", {"x", "depth", "values"}, {"places"})
+      .node("Cast", {"x"}, {"y"}, {}, {OnnxBuilder::attribute("to", std::int64_t{1})})
+      .build("ids");
+}
+
+Status run_ids(Context& context, const std::vector<std::int64_t>& x) {
+  CORELANE_TRY(
+      context.bind_input(0, {x.data(), x.size() * sizeof(x[0]), DType::kI64, Shape{2}, {}, {}}));
+  return context.run();
+}
+
+// Issue 17: such values were cut to 32 bits without a word.
+TEST(SmokeEngines, ARunWithIntegersBeyond32BitsIsTheOtherEngines) {
+  const Program program = load(ids_model(), on(own_device()));
+  ASSERT_TRUE(program.engine().engine.starts_with("OpenVINO ")) << program.engine().engine;
+  Context context = program.new_context().value();
+  constexpr std::int64_t kWide = (std::int64_t{1} << 40) + 1;
+  const std::vector<float> none(4, 0);
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(run_ids(context, {1, 2}).ok());
+    EXPECT_EQ(floats_of(*context.output(0)), (std::vector<float>{0, 1, 0, 0, 0, 0, 1, 0}));
+    const std::vector<std::int64_t> wide = {1, kWide};
+    const Status ran = run_ids(context, wide);
+    ASSERT_TRUE(ran.ok()) << ran.to_string();
+    EXPECT_EQ(floats_of(*context.output(0)), (std::vector<float>{0, 1, 0, 0, 0, 0, 0, 0}));
+    EXPECT_EQ(floats_of(*context.output(1)), (std::vector<float>{1, static_cast<float>(kWide)}));
+  }
+}
+
+TEST(SmokeEngines, TheFirstEngineAloneRefusesIntegersBeyond32Bits) {
+  LoadOptions options = on(own_device());
+  options.engine = "openvino";
+  const Program program = load(ids_model(), options);
+  Context context = program.new_context().value();
+  ASSERT_TRUE(run_ids(context, {1, 2}).ok());
+  const Status ran = run_ids(context, {0, -(std::int64_t{1} << 31) - 1});
+  EXPECT_EQ(ran.code(), Code::kOutOfRange);
+  EXPECT_EQ(ran.detail(Detail::kInput), "x");
+  EXPECT_NE(ran.message().find("has -2147483649 at element 1"), std::string::npos) << ran.message();
+  EXPECT_TRUE(run_ids(context, {1, 2}).ok());
+}
+
 TEST(SmokeEngines, AProgramThatIsTimedBeginsOnTheEngineThatNeedsNoCompilation) {
   ::setenv("CORELANE_TIME_ENGINES", "1", 1);
   const std::string model = affine_model(8, 2);

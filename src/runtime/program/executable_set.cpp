@@ -266,6 +266,9 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(const std::ve
                                                                    const std::string& engine) {
   device::PrepareOptions options = base_;
   options.engine = engine;
+  // What nobody asked for.
+  if (base_.engine.empty() && !engine.empty() && engine != device::kSoonestEngine)
+    options.engine = device::faster_engine(engine);
   options.input_shapes = shapes;
   options.replicate_limit = copies;
   if (!source_.stages.empty()) return prepare_parts(device_, source_, description_, options);

@@ -255,7 +255,9 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     return device::import_user_buffer(data, size);
   }
   Result<std::shared_ptr<device::Executable>> prepare(
-      const device::Image& image, const device::PrepareOptions& options) override {
+      const device::Image& image, const device::PrepareOptions& given) override {
+    device::PrepareOptions options = given;
+    options.engine = device::engine_of_wish(given.engine);
     if (on_prepare) CORELANE_TRY(on_prepare(options));
     {
       const std::lock_guard lock(prepared_mutex_);

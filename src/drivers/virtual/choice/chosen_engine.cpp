@@ -8,6 +8,8 @@
 #include "corelane/device/soonest_engine.h"
 #include "drivers/virtual/choice/chosen_program.h"
 #include "drivers/virtual/choice/second_engine.h"
+#include "drivers/virtual/choice/yielding_program.h"
+#include "drivers/virtual/common/wide_integers.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
@@ -40,6 +42,11 @@ bool knows_as_much(const std::vector<TensorDesc>& program, const std::vector<Ten
          });
 }
 
+bool takes_wide_integers(const device::LaneProgram& program) {
+  return std::ranges::any_of(program.inputs(),
+                             [](const TensorDesc& desc) { return may_be_wide(desc.dtype); });
+}
+
 }  // namespace
 
 Result<EngineWish> parse_engine_wish(std::string_view text) {
@@ -58,6 +65,18 @@ ChosenEngine::Prepared ChosenEngine::prepare_second(const device::Image& image,
   log::debug(kPart, "network '{}' runs on {}: {}", image.name, opened.info.engine, why);
   return std::make_shared<ChosenProgram>(std::move(program),
                                          device::EngineChoice{opened.info.engine, why});
+}
+
+ChosenEngine::Prepared ChosenEngine::prepare_first(const device::Image& image,
+                                                   const device::PrepareOptions& options,
+                                                   bool alone) {
+  CORELANE_ASSIGN(auto program, first_->prepare(image, options));
+  if (alone || !takes_wide_integers(*program)) return program;
+  return std::make_shared<YieldingProgram>(
+      std::move(program), [image, options, second = second_]() -> Prepared {
+        CORELANE_ASSIGN(const device::OpenedEngine opened, second->get());
+        return opened.engine->prepare(image, options);
+      });
 }
 
 std::shared_ptr<device::LaneProgram> ChosenEngine::prepare_soonest(
@@ -80,7 +99,7 @@ ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
   const bool soonest = wish == EngineWish::kAuto && options.engine == device::kSoonestEngine;
   if (wish == EngineWish::kAuto && !options.engine.empty() && !soonest) {
     // The macro is two statements.
-    CORELANE_ASSIGN(wish, parse_engine_wish(options.engine));
+    CORELANE_ASSIGN(wish, parse_engine_wish(device::engine_of_wish(options.engine)));
   }
   if (wish == EngineWish::kOnnxRuntime) return prepare_second(image, options, "it was asked for");
   if (!image.unfit.empty()) {
@@ -92,7 +111,9 @@ ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
   }
   if (soonest)
     if (auto program = prepare_soonest(image, options)) return program;
-  auto program = first_->prepare(image, options);
+  const bool alone = wish == EngineWish::kOpenVino &&
+                     (wish_ == wish || !options.engine.starts_with(device::kFasterEngine));
+  auto program = prepare_first(image, options, alone);
   if (program || wish == EngineWish::kOpenVino || !is_refusal(program.error())) return program;
   auto other = prepare_second(image, options, program.error().message());
   if (other || other.error().code() == Code::kOutOfMemory) return other;

@@ -35,6 +35,10 @@ class ChosenEngine final : public device::LaneEngine {
 
  private:
   using Prepared = Result<std::shared_ptr<device::LaneProgram>>;
+  /// On the first engine. Runs whose values it would get wrong are the second one's, unless the
+  /// first one was asked for `alone`.
+  Prepared prepare_first(const device::Image& image, const device::PrepareOptions& options,
+                         bool alone);
   /// On the second engine, which compiles little; null where the first one is as soon, or where the
   /// second one does not take the network or knows less of its outputs.
   std::shared_ptr<device::LaneProgram> prepare_soonest(const device::Image& image,

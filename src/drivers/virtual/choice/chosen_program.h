@@ -10,9 +10,9 @@
 namespace corelane::drivers::virtual_npu {
 
 /// Passes each call on. Any thread.
-class ChosenProgram final : public device::LaneProgram {
+class ChosenProgram : public device::LaneProgram {
  public:
-  /// `program` is not null.
+  /// `program` is not null. `choice`: empty for the first engine.
   ChosenProgram(std::shared_ptr<device::LaneProgram> program, device::EngineChoice choice)
       : program_(std::move(program)), choice_(std::move(choice)) {}
 

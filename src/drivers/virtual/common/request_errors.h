@@ -20,6 +20,10 @@ inline Status no_shape_yet(const TensorDesc& output) {
                output.shape.to_string());
 }
 
+inline Status no_layer_times_yet() {
+  return error(Code::kWrongState, "no layer times before the first run");
+}
+
 inline Status not_profiled() {
   return error(Code::kUnsupported,
                "this program was prepared without profile_layers; prepare it again with it");

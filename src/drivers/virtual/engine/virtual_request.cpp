@@ -11,6 +11,7 @@
 #include "corelane/base/log.h"
 #include "drivers/virtual/common/heap_growth.h"
 #include "drivers/virtual/common/request_errors.h"
+#include "drivers/virtual/common/wide_integers.h"
 #include "drivers/virtual/engine/virtual_program.h"
 
 namespace corelane::drivers::virtual_npu {
@@ -77,6 +78,9 @@ class VirtualRequest final : public device::LaneRequest {
         outputs_(program_->outputs().size()),
         open_inputs_(open_ones(program_->inputs())),
         open_outputs_(open_ones(program_->outputs())) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      if (may_be_wide(program_->inputs()[i].dtype) && program_->engine_inputs()[i] >= 0)
+        wide_inputs_.push_back(i);
     const CopySettings& settings = copy_->settings();
     // With one stream and one thread infer() runs here and swallows exceptions (network.h).
     through_queue_ = !never_throws && settings.streams == 1 && settings.threads == 1;
@@ -132,10 +136,11 @@ class VirtualRequest final : public device::LaneRequest {
     }
   }
 
-  /// Static programs run without any check but that of indices. With open shapes the growth of the
-  /// heap by the first run of each counts as the program's memory, which the engine does not
+  /// Static programs run without any check but those of integers. With open shapes the growth of
+  /// the heap by the first run of each counts as the program's memory, which the engine does not
   /// report.
   Status run(std::uint64_t /*core_bits*/) override {
+    for (const std::size_t index : wide_inputs_) CORELANE_TRY(check_width(index));
     for (const IndexBound& bound : program_->bounds()) CORELANE_TRY(check_bound(bound));
     const bool open = !open_inputs_.empty() || !open_outputs_.empty();
     if (!open) {
@@ -183,7 +188,7 @@ class VirtualRequest final : public device::LaneRequest {
 
   Result<std::vector<device::LayerTime>> layer_times() const override {
     if (!program_->profiled()) return error(not_profiled());
-    if (!ran_) return error(Code::kWrongState, "no layer times before the first run");
+    if (!ran_) return error(no_layer_times_yet());
     using Times = std::vector<device::LayerTime>;
     return engine_call("the engine's layer times", Code::kEngineFailed, [&]() -> Result<Times> {
       Times times;
@@ -207,13 +212,24 @@ class VirtualRequest final : public device::LaneRequest {
     ov::Tensor own;           ///< That tensor, once asked for, and the result of an open output.
   };
 
-  /// Of memory that is bound; the engine's own holds zeros.
+  /// In memory that is bound; the engine's own holds zeros.
+  std::size_t bound_elements(std::size_t index) const {
+    const device::TensorRef& tensor = inputs_[index].bound;
+    const Shape& declared = program_->inputs()[index].shape;
+    if (tensor.data == nullptr) return 0;
+    return (declared.is_static() ? declared : tensor.shape).elements().value_or(0);
+  }
+
   Status check_bound(const IndexBound& bound) const {
-    const device::TensorRef& tensor = inputs_[bound.input].bound;
     const TensorDesc& desc = program_->inputs()[bound.input];
-    if (tensor.data == nullptr) return {};
-    const Shape& shape = desc.shape.is_static() ? desc.shape : tensor.shape;
-    return check_indices(bound, desc.name, desc.dtype, tensor.data, shape.elements().value_or(0));
+    return check_indices(bound, desc.name, desc.dtype, inputs_[bound.input].bound.data,
+                         bound_elements(bound.input));
+  }
+
+  /// The engine takes the low 32 bits of a value without a word.
+  Status check_width(std::size_t index) const {
+    const TensorDesc& desc = program_->inputs()[index];
+    return check_narrow(desc.name, desc.dtype, inputs_[index].bound.data, bound_elements(index));
   }
 
   /// The engine itself would compute with shapes that contradict each other (see ShapeCheck).
@@ -283,6 +299,7 @@ class VirtualRequest final : public device::LaneRequest {
   std::vector<Slot> inputs_;
   std::vector<Slot> outputs_;
   std::vector<std::size_t> open_inputs_;
+  std::vector<std::size_t> wide_inputs_;  ///< Of types with values beyond 32 bits.
   std::vector<std::size_t> open_outputs_;
   std::vector<Shape> checked_;  ///< Shapes of the inputs that fit; empty: none yet.
   bool through_queue_ = false;  ///< Must not run in the caller's thread.
