@@ -74,8 +74,6 @@ Result<device::OpenedEngine> open_virtual_engine(const device::OpenRequest& requ
     if (wish == EngineWish::kOnnxRuntime) {
       CORELANE_ASSIGN(const device::OpenedEngine other, second->get());
       opened.info.engine = other.info.engine;
-      opened.info.capabilities.host_operators = false;
-      opened.info.capabilities.layer_times = false;
       opened.info.capabilities.precompiled = false;
     }
     opened.engine = std::make_shared<ChosenEngine>(

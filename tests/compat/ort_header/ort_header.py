@@ -39,8 +39,8 @@ def fetch(folder):
 
 
 def program(sources, found):
-    """Asserts at compile time: the list's lines with the header's own types, and the values of our enumerations,
-    but for those that are newer than the header."""
+    """Asserts at compile time: the list's lines with the header's own types, the places of a custom operator's
+    functions, and the values of our enumerations, but for those that are newer than the header."""
     api = (sources / "src/drivers/virtual/ort/ort_api.h").read_text(encoding="utf-8")
     values = re.findall(r"^\s+(?:enum .*\{ )?([A-Z]\w+) = (\d+)", api, re.MULTILINE)
     values += re.findall(r"[{,] (\w+) = (\d+)", api)
@@ -55,6 +55,9 @@ def program(sources, found):
              "  static_assert(is_same<decltype(OrtApi::name), __VA_ARGS__>, #name);",
              '#include "drivers/virtual/ort/ort_entries.inc"']
     lines += [f"static_assert(static_cast<int>({name}) == {value});" for name, value in dict(values).items()]
+    operator = re.search(r"struct OrtCustomOp \{(.*?)\n\};", api, re.DOTALL).group(1)
+    lines += [f"static_assert(offsetof(OrtCustomOp, {name}) == {place} * sizeof(void*));"
+              for place, name in enumerate(["version", *re.findall(r"\(\*(\w+)\)\(", operator)])]
     return "\n".join(lines) + "\n", len(values)
 
 

@@ -137,6 +137,7 @@ Result<CustomNode> read_custom_node(ByteSpan node) {
   result.name = facts.name.empty() ? std::move(facts.first_output) : std::move(facts.name);
   for (WireReader fields(node); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.is_bytes(kNodeInput)) ++result.input_count;
     if (field.is_bytes(kNodeOutput)) ++result.output_count;
     if (!field.is_bytes(kNodeAttribute)) continue;
     CORELANE_ASSIGN(AttributeFacts attribute, read_attribute(field.payload));

@@ -47,8 +47,8 @@ class OnlyOnce {
 /// rewritten is copied as bytes, so that unknown fields survive.
 class Patcher {
  public:
-  Patcher(const device::Image& image, const device::PrepareOptions& options, ConstantPlace place)
-      : image_(image), options_(options), by_address_(place == ConstantPlace::kAddress) {}
+  Patcher(const device::Image& image, const device::PrepareOptions& options, PatchFor engine)
+      : image_(image), options_(options), by_address_(engine == PatchFor::kOpenVino) {}
 
   /// The mark is looked for in all of the bytes: a text in a place that is not parsed may be read
   /// by the engine.
@@ -80,6 +80,8 @@ class Patcher {
     if (!has_graph)
       return error(Code::kMalformed, "not an ONNX model: {} bytes without a graph",
                    image_.bytes.size());
+    if (!by_address_ && !result_.custom_nodes.empty())
+      append_bytes_field(result_.bytes, kModelOpsets, host_opset());
     return std::move(result_);
   }
 
@@ -203,9 +205,17 @@ class Patcher {
     }
   }
 
+  static std::string host_opset() {
+    std::string entry;
+    append_bytes_field(entry, kOpsetDomain, kHostDomain);
+    append_varint_field(entry, kOpsetVersion, 1);
+    return entry;
+  }
+
   /// Functions hold nodes and default attributes, which may hold tensors.
   Result<std::string> function(ByteSpan message) {
     std::string out;
+    const std::size_t custom = result_.custom_nodes.size();
     for (WireReader fields(message); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_bytes(kFunctionNode))
@@ -215,6 +225,8 @@ class Patcher {
       else
         append_raw(out, field.raw);
     }
+    if (!by_address_ && result_.custom_nodes.size() > custom)
+      append_bytes_field(out, kFunctionOpsets, host_opset());
     return out;
   }
 
@@ -234,6 +246,7 @@ class Patcher {
       append_raw(out, source.raw);
       return {};
     }
+    if (custom && !by_address_) return host_node(source, out, number);
     // ONNX Runtime follows a file of constants from initialisers, and from Constant nodes of the
     // top graph, which it makes initialisers of. It looks into all other attributes before.
     const bool put_inside =
@@ -254,6 +267,22 @@ class Patcher {
                                  static_cast<std::int64_t>(result_.custom_nodes.size())));
       result_.custom_nodes.push_back(std::move(entry));
     }
+    append_bytes_field(out, number, patched);
+    return {};
+  }
+
+  /// A custom node under its new name. Its attributes are the host operator's alone.
+  Status host_node(const WireField& source, std::string& out, std::uint32_t number) {
+    CORELANE_ASSIGN(CustomNode entry, read_custom_node(source.payload));
+    std::string patched;
+    for (WireReader fields(source.payload); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (field.is_bytes(kNodeInput) || field.is_bytes(kNodeOutput) || field.is_bytes(kNodeName))
+        append_raw(patched, field.raw);
+    }
+    append_bytes_field(patched, kNodeOpType, host_operator_name(result_.custom_nodes.size()));
+    append_bytes_field(patched, kNodeDomain, kHostDomain);
+    result_.custom_nodes.push_back(std::move(entry));
     append_bytes_field(out, number, patched);
     return {};
   }
@@ -384,9 +413,11 @@ class Patcher {
 
 }  // namespace
 
+std::string host_operator_name(std::size_t index) { return fmt::format("Host{}", index); }
+
 Result<PatchedModel> patch_onnx(const device::Image& image, const device::PrepareOptions& options,
-                                ConstantPlace place) {
-  return Patcher(image, options, place).run();
+                                PatchFor engine) {
+  return Patcher(image, options, engine).run();
 }
 
 }  // namespace corelane::drivers::virtual_npu

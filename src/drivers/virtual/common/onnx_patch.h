@@ -34,6 +34,7 @@ struct CustomNode {
   /// From `corelane_output_dtypes` and `corelane_output_shapes`; empty when the model has none.
   std::vector<DType> output_dtypes;
   std::vector<Shape> output_shapes;
+  std::size_t input_count = 0;  ///< With those that are left out.
   std::size_t output_count = 0;
 };
 
@@ -43,8 +44,14 @@ struct ImageConstant {
   ByteSpan bytes;
 };
 
-/// Attribute that the patch adds to each custom node: its index in PatchedModel::custom_nodes.
+/// Attribute that the patch adds to each custom node for OpenVINO: its index in
+/// PatchedModel::custom_nodes.
 inline constexpr const char* kCustomNodeAttribute = "corelane_node";
+/// For ONNX Runtime each custom node becomes an operator of its own, of this domain and without
+/// attributes, since that engine wants the types of an operator's outputs.
+inline constexpr const char* kHostDomain = "corelane.host";
+/// The name of the operator that custom node `index` becomes.
+std::string host_operator_name(std::size_t index);
 
 struct PatchedModel {
   std::string bytes;
@@ -57,17 +64,17 @@ struct PatchedModel {
   std::size_t constant_bytes = 0;  ///< Of all constants, in the image's own types.
 };
 
-/// How the patched model names constants that lie in the image.
-enum class ConstantPlace : std::uint8_t {
-  kAddress,  ///< By address: the spans must stay valid until the engine has read the model.
-  kSegment,  ///< As the image does: an offset in the file "corelane:constants".
+/// Which engine reads the patched model, and how constants that lie in the image are named to it.
+enum class PatchFor : std::uint8_t {
+  kOpenVino,     ///< By address: the spans must stay valid until the engine has read the model.
+  kOnnxRuntime,  ///< As the image does: an offset in the file "corelane:constants".
 };
 
-/// Points external data into `image.constants` as `place` says, writes options.input_shapes into
-/// the inputs, numbers the custom nodes and turns options.exposed_values into outputs. kMalformed
-/// (not an ONNX model, constants outside the segment), kInvalidArgument (shapes), kNotFound (an
-/// exposed value).
+/// Points external data into `image.constants` as `engine` needs it, writes options.input_shapes
+/// into the inputs, numbers the custom nodes and turns options.exposed_values into outputs.
+/// kMalformed (not an ONNX model, constants outside the segment), kInvalidArgument (shapes),
+/// kNotFound (an exposed value).
 Result<PatchedModel> patch_onnx(const device::Image& image, const device::PrepareOptions& options,
-                                ConstantPlace place = ConstantPlace::kAddress);
+                                PatchFor engine = PatchFor::kOpenVino);
 
 }  // namespace corelane::drivers::virtual_npu

@@ -1,20 +1,13 @@
 #include "drivers/virtual/engine/host_node.h"
 
-#include <charconv>
-#include <exception>
 #include <stdexcept>
 #include <utility>
 
-#include "base/guard.h"
 #include "corelane/tensor/convert.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
-
-constexpr std::string_view kMarker = "corelane-host-operator#";
-/// Bounds the failures that no job collects, because it was abandoned.
-constexpr std::size_t kMaxKept = 64;
 
 /// An empty tensor has no address that may be used.
 TensorView view_of(const ov::Tensor& tensor) {
@@ -27,50 +20,6 @@ TensorView view_of(const ov::Tensor& tensor) {
 }
 
 }  // namespace
-
-/// Called from the engine's threads, one call for each run of the node; what the callback throws
-/// stays here.
-Status HostOperators::call(std::size_t index, std::span<const TensorView> inputs,
-                           std::span<const MutableTensorView> outputs) const {
-  const CustomNode& node = nodes_[index];
-  const device::HostOperator op = table_ ? table_->find(node.type) : device::HostOperator{};
-  if (!op)
-    return error(Code::kHostOperatorMissing,
-                 "custom operator '{}' (node '{}') has no implementation; register one under that "
-                 "type before the inference",
-                 node.type, node.name);
-  const device::HostOperatorCall call{node.type, node.name, node.attributes, inputs, outputs};
-  const Status status = no_throw(
-      "its callback", [&] { return op(call); }, Code::kHostOperatorFailed);
-  if (status.ok()) return {};
-  return status.wrap(Code::kHostOperatorFailed,
-                     "custom operator '" + node.type + "' (node '" + node.name + "') failed");
-}
-
-/// Where no job takes them, the oldest are dropped.
-std::string HostOperators::keep(Status status) {
-  const MutexLock lock(mutex_);
-  if (failures_.size() >= kMaxKept) failures_.erase(failures_.begin());
-  const std::uint64_t id = next_++;
-  failures_.emplace(id, std::move(status));
-  return std::string(kMarker) + std::to_string(id) + ";";
-}
-
-/// An engine's message may quote the marker anywhere.
-Status HostOperators::take(std::string_view what) {
-  const auto at = what.find(kMarker);
-  if (at == std::string_view::npos) return {};
-  const std::string_view digits = what.substr(at + kMarker.size());
-  std::uint64_t id = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), id);
-  const MutexLock lock(mutex_);
-  const auto found = failures_.find(id);
-  if (found == failures_.end())
-    return error(Code::kHostOperatorFailed, "a custom operator failed; its report was dropped");
-  Status status = std::move(found->second);
-  failures_.erase(found);
-  return status;
-}
 
 HostNode::HostNode(const ov::OutputVector& inputs, std::shared_ptr<HostOperators> operators,
                    std::size_t index)
@@ -170,19 +119,12 @@ bool HostNode::evaluate(ov::TensorVector& outputs, const ov::TensorVector& input
     in.push_back(std::move(view));
   }
   std::vector<MutableTensorView> out;
-  const ov::PartialShape first =
-      in.empty() ? ov::PartialShape::dynamic() : ov::PartialShape(inputs[0].get_shape());
+  const Shape first = in.empty() ? Shape() : in.front().shape;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const ov::PartialShape shape = output_shape(i, &first);
-    if (shape.is_dynamic()) {
-      const CustomNode& node = operators_->nodes()[index_];
-      fail(error(Code::kHostOperatorFailed,
-                 "custom operator '{}' (node '{}'): output {} has shape {}, whose open dimensions "
-                 "do not follow from input 0; give it sizes in the model's value_info, or fix the "
-                 "model's open dimensions",
-                 node.type, node.name, i, shape_of(shape).to_string()));
-    }
-    if (outputs[i].get_shape() != shape.to_shape()) outputs[i].set_shape(shape.to_shape());
+    auto shape = operators_->output_shape(index_, i, in.empty() ? nullptr : &first);
+    if (!shape) fail(std::move(shape).error());
+    const ov::Shape wanted = engine_shape(*shape);
+    if (outputs[i].get_shape() != wanted) outputs[i].set_shape(wanted);
     const TensorView view = view_of(outputs[i]);
     out.push_back({.data = const_cast<void*>(view.data),  // The engine's, for writing.
                    .size = view.size,

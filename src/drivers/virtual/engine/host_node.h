@@ -2,46 +2,13 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <openvino/op/op.hpp>
-#include <string_view>
 #include <vector>
 
-#include "base/sync.h"
-#include "corelane/base/status.h"
-#include "corelane/device/host_operator.h"
-#include "drivers/virtual/common/onnx_patch.h"
+#include "drivers/virtual/common/host_operators.h"
 
 namespace corelane::drivers::virtual_npu {
-
-/// The custom operators of one program. Immutable but for the failures; any thread.
-///
-/// A node fails by an exception through the engine, which keeps the text only, so the Status waits
-/// here under a number that the text carries.
-class HostOperators {
- public:
-  HostOperators(std::vector<CustomNode> nodes, std::shared_ptr<device::HostOperatorTable> table)
-      : nodes_(std::move(nodes)), table_(std::move(table)) {}
-
-  const std::vector<CustomNode>& nodes() const noexcept { return nodes_; }
-  /// Runs node `index`.
-  Status call(std::size_t index, std::span<const TensorView> inputs,
-              std::span<const MutableTensorView> outputs) const;
-  /// Keeps `status` and returns the text to throw.
-  std::string keep(Status status);
-  /// Removes and returns the Status that keep() stored for an exception's text; ok when the text
-  /// has none of its numbers.
-  Status take(std::string_view what);
-
- private:
-  std::vector<CustomNode> nodes_;
-  std::shared_ptr<device::HostOperatorTable> table_;
-  Mutex mutex_{LockRank::kLeaf};
-  std::map<std::uint64_t, Status> failures_ CORELANE_GUARDED_BY(mutex_);
-  std::uint64_t next_ CORELANE_GUARDED_BY(mutex_) = 1;
-};
 
 /// Outputs are as the model declares them (CustomNode); without a declaration as input 0. An open
 /// dimension of a declared shape is that of input 0 at the same place when the ranks agree;

@@ -21,6 +21,10 @@ struct OrtAllocator;
 struct OrtTypeInfo;
 struct OrtTensorTypeAndShapeInfo;
 struct OrtPrepackedWeightsContainer;
+struct OrtCustomOpDomain;
+struct OrtKernelInfo;
+struct OrtKernelContext;
+struct OrtApi;
 
 // NOLINTBEGIN(readability-identifier-naming): names and values of the interface.
 enum OrtErrorCode : int {
@@ -44,9 +48,16 @@ enum OrtLoggingLevel : int {
   ORT_LOGGING_LEVEL_ERROR = 3,
   ORT_LOGGING_LEVEL_FATAL = 4,
 };
-enum GraphOptimizationLevel : int { ORT_ENABLE_ALL = 99 };
+enum GraphOptimizationLevel : int {
+  ORT_DISABLE_ALL = 0,
+  ORT_ENABLE_ALL = 99,
+};
 enum OrtAllocatorType : int { OrtDeviceAllocator = 0, OrtArenaAllocator = 1 };
 enum OrtMemType : int { OrtMemTypeDefault = 0 };
+enum OrtCustomOpInputOutputCharacteristic : int {
+  INPUT_OUTPUT_REQUIRED = 0,
+  INPUT_OUTPUT_OPTIONAL = 1,
+};
 enum ONNXType : int {
   ONNX_TYPE_UNKNOWN = 0,
   ONNX_TYPE_TENSOR = 1,
@@ -61,6 +72,32 @@ enum ONNXTensorElementDataType : int {
   ONNX_TENSOR_ELEMENT_DATA_TYPE_INT2 = 25,
   ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0 = 26,
 };
+
+/// An operator of the caller's own, as version 16 of the interface has it; later versions add
+/// functions after these, which the library then does not ask for. Each is called with the object.
+struct OrtCustomOp {
+  std::uint32_t version;
+  void* (*CreateKernel)(const OrtCustomOp*, const OrtApi*, const OrtKernelInfo*);
+  const char* (*GetName)(const OrtCustomOp*);
+  const char* (*GetExecutionProviderType)(const OrtCustomOp*);  ///< Null: the CPU's.
+  ONNXTensorElementDataType (*GetInputType)(const OrtCustomOp*, std::size_t);
+  std::size_t (*GetInputTypeCount)(const OrtCustomOp*);
+  ONNXTensorElementDataType (*GetOutputType)(const OrtCustomOp*, std::size_t);
+  std::size_t (*GetOutputTypeCount)(const OrtCustomOp*);
+  void (*KernelCompute)(void*, OrtKernelContext*);
+  void (*KernelDestroy)(void*);
+  OrtCustomOpInputOutputCharacteristic (*GetInputCharacteristic)(const OrtCustomOp*, std::size_t);
+  OrtCustomOpInputOutputCharacteristic (*GetOutputCharacteristic)(const OrtCustomOp*, std::size_t);
+  OrtMemType (*GetInputMemoryType)(const OrtCustomOp*, std::size_t);
+  int (*GetVariadicInputMinArity)(const OrtCustomOp*);
+  int (*GetVariadicInputHomogeneity)(const OrtCustomOp*);
+  int (*GetVariadicOutputMinArity)(const OrtCustomOp*);
+  int (*GetVariadicOutputHomogeneity)(const OrtCustomOp*);
+  OrtStatus* (*CreateKernelV2)(const OrtCustomOp*, const OrtApi*, const OrtKernelInfo*, void**);
+  OrtStatus* (*KernelComputeV2)(void*, OrtKernelContext*);
+};
+/// For OrtCustomOp::version.
+inline constexpr std::uint32_t kCustomOpVersion = 16;
 // NOLINTEND(readability-identifier-naming)
 
 using OrtLoggingFunction = void (*)(void* param, OrtLoggingLevel severity, const char* category,

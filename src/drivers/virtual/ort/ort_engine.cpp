@@ -9,14 +9,6 @@ namespace {
 
 /// What a program may ask for that this engine cannot do.
 Status check_options(const device::PrepareOptions& options) {
-  if (!options.custom_operators.empty())
-    return error(Code::kUnsupported,
-                 "custom operator '{}' needs the engine openvino; ONNX Runtime runs networks "
-                 "without host operators here",
-                 options.custom_operators.front().type);
-  if (options.profile_layers)
-    return error(Code::kUnsupported,
-                 "layer times need the engine openvino; ONNX Runtime does not report them here");
   if (options.precision != device::Precision::kF32)
     return error(Code::kUnsupported,
                  "precision {} needs the engine openvino; ONNX Runtime computes in the network's "

@@ -19,6 +19,8 @@ constexpr std::string_view kPart = "virtual";
 std::atomic<bool> library_used{false};
 std::atomic<bool> library_left_behind{false};
 
+thread_local bool silent = false;
+
 /// From when the module is loaded, so that no fork is missed.
 [[maybe_unused]] const bool kWatchesForks =
     (call_in_forked_child([] {
@@ -30,6 +32,7 @@ std::atomic<bool> library_left_behind{false};
 /// The library warns of what its own optimiser does; its errors come as statuses too.
 void write_log(void* /*param*/, OrtLoggingLevel severity, const char* category,
                const char* /*logid*/, const char* /*code_location*/, const char* message) {
+  if (silent) return;
   const log::Level level = severity >= ORT_LOGGING_LEVEL_ERROR     ? log::Level::kInfo
                            : severity == ORT_LOGGING_LEVEL_WARNING ? log::Level::kDebug
                                                                    : log::Level::kTrace;
@@ -62,6 +65,9 @@ bool says_out_of_memory(std::string_view text) {
 }
 
 }  // namespace
+
+OrtSilence::OrtSilence() noexcept { silent = true; }
+OrtSilence::~OrtSilence() { silent = false; }
 
 /// The text names source files and lines; what follows them says what is wrong.
 OrtComplaint read_ort_complaint(std::string_view message) {

@@ -26,6 +26,10 @@ class OrtLibrary {
     OrtStatus* const status = F::of(*api_)(args...);
     return status == nullptr ? Status() : failure(status, what, code);
   }
+  /// A failure for the library, which releases it.
+  OrtStatus* create_status(const char* text) const noexcept {
+    return entry::CreateStatus::of(*api_)(ORT_FAIL, text);
+  }
   /// Calls a function that cannot fail.
   template <class F, class... Args>
   void release(Args... args) const noexcept {
@@ -51,6 +55,16 @@ class OrtLibrary {
   OrtEnv* environment_ = nullptr;
   OrtMemoryInfo* cpu_ = nullptr;
   OrtAllocator* allocator_ = nullptr;
+};
+
+/// Drops the library's log lines of the calling thread while it lives: for work that a callback of
+/// the log must not end.
+class OrtSilence {
+ public:
+  OrtSilence() noexcept;
+  ~OrtSilence();
+  OrtSilence(const OrtSilence&) = delete;
+  OrtSilence& operator=(const OrtSilence&) = delete;
 };
 
 /// Owns an object of the library; `Release` is the entry that frees it.

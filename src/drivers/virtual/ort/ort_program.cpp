@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "corelane/device/soonest_engine.h"
 #include "drivers/virtual/common/cpus.h"
 #include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/common/heap_growth.h"
@@ -15,6 +16,10 @@ namespace {
 constexpr std::string_view kReading = "ONNX Runtime cannot take the network";
 /// The name of the constants' file in the network's external data.
 constexpr const char* kConstants = "corelane:constants";
+/// Two sessions may hold their own form of the constants for a while.
+constexpr std::size_t kMostPlainConstants = std::size_t{64} << 20;
+/// Not optimised, these compute in floats what the engine else computes in integers.
+constexpr std::string_view kQuantized[] = {"QuantizeLinear", "DequantizeLinear"};
 
 Status set_entry(const OrtLibrary& library, OrtSessionOptions* options, const char* key,
                  const char* value) {
@@ -23,13 +28,13 @@ Status set_entry(const OrtLibrary& library, OrtSessionOptions* options, const ch
 
 /// `threads`: that compute one job, the caller's among them.
 Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const device::Image& image,
-                                            std::size_t threads) {
+                                            std::size_t threads, bool plain) {
   constexpr std::string_view kWhat = "the engine's options";
   CORELANE_ASSIGN(auto options, (make_owned<OwnedSessionOptions, entry::CreateSessionOptions>(
                                     library, kWhat, Code::kEngineFailed)));
   OrtSessionOptions* const raw = options.get();
-  CORELANE_TRY(library.call<entry::SetSessionGraphOptimizationLevel>(kWhat, Code::kInternal, raw,
-                                                                     ORT_ENABLE_ALL));
+  CORELANE_TRY(library.call<entry::SetSessionGraphOptimizationLevel>(
+      kWhat, Code::kInternal, raw, plain ? ORT_DISABLE_ALL : ORT_ENABLE_ALL));
   CORELANE_TRY(library.call<entry::SetIntraOpNumThreads>(kWhat, Code::kInternal, raw,
                                                          static_cast<int>(threads)));
   CORELANE_TRY(library.call<entry::SetInterOpNumThreads>(kWhat, Code::kInternal, raw, 1));
@@ -82,7 +87,7 @@ Result<std::shared_ptr<OrtProgram>> OrtProgram::create(const OrtLibrary& library
 }
 
 Result<PatchedModel> OrtProgram::read(ZippedOutputs& zipped) const {
-  CORELANE_ASSIGN(PatchedModel patched, patch_onnx(image_, options_, ConstantPlace::kSegment));
+  CORELANE_ASSIGN(PatchedModel patched, patch_onnx(image_, options_, PatchFor::kOnnxRuntime));
   CORELANE_TRY(fit_versions(patched));
   CORELANE_ASSIGN(zipped, unzip_outputs(patched));
   return patched;
@@ -96,8 +101,30 @@ Status OrtProgram::build() {
   constexpr std::string_view kWhat = "the engine's packed weights";
   CORELANE_ASSIGN(packed_, (make_owned<OwnedPackedWeights, entry::CreatePrepackedWeightsContainer>(
                                library_, kWhat, Code::kEngineFailed)));
-  CORELANE_ASSIGN(const CopyPtr first, copies_.get(1, [&] { return make_copy(patched, 1); }));
-  return describe_outputs(patched, first->session.get());
+  nodes_ = patched.nodes;
+  if (!patched.custom_nodes.empty()) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(operators_, OrtHostOperators::make(library_, patched.custom_nodes,
+                                                       options_.host_operators));
+  }
+  if (!begins_plain(patched)) {
+    CORELANE_ASSIGN(const CopyPtr first,
+                    copies_.get(1, [&] { return make_copy(patched, 1, false); }));
+    return describe_outputs(patched, first->session.get());
+  }
+  CORELANE_ASSIGN(CopyPtr first, make_copy(patched, 1, true));
+  CORELANE_TRY(describe_outputs(patched, first->session.get()));
+  later_ = std::make_unique<OrtLaterCopy>([this]() -> Status {
+    const OrtSilence silence;
+    CORELANE_ASSIGN(const CopyPtr copy, optimised_copy(1));
+    CopyPtr gone;  // Its session may end here, which takes a while.
+    const MutexLock lock(mutex_);
+    gone.swap(plain_);
+    return {};
+  });
+  const MutexLock lock(mutex_);
+  plain_ = std::move(first);
+  return {};
 }
 
 Status OrtProgram::describe_output(const GraphValue& declared, OrtSession* session,
@@ -137,17 +164,71 @@ Status OrtProgram::describe_outputs(const PatchedModel& patched, OrtSession* ses
   return {};
 }
 
-Result<OrtProgram::CopyPtr> OrtProgram::make_copy(const PatchedModel& patched,
-                                                  std::size_t threads) {
-  const HeapGrowth growth;
-  CORELANE_ASSIGN(const auto options, session_options(library_, image_, threads));
+Result<OwnedSessionOptions> OrtProgram::options_for(std::size_t threads, bool plain) const {
+  CORELANE_ASSIGN(auto options, session_options(library_, image_, threads, plain));
+  if (operators_ != nullptr) CORELANE_TRY(operators_->add_to(options.get()));
+  return options;
+}
+
+Result<OwnedSession> OrtProgram::make_session(const PatchedModel& patched,
+                                              const OrtSessionOptions* options, bool alone) const {
   const auto* const bytes = static_cast<const void*>(patched.bytes.data());
-  CORELANE_ASSIGN(
-      auto session,
-      (make_owned<OwnedSession, entry::CreateSessionFromArrayWithPrepackedWeightsContainer>(
-          library_, kReading, Code::kUnsupportedModel, library_.environment(), bytes,
-          patched.bytes.size(), options.get(), packed_.get())));
-  return std::make_shared<const OrtCopy>(OrtCopy{std::move(session), growth.bytes()});
+  if (alone)
+    return make_owned<OwnedSession, entry::CreateSessionFromArray>(
+        library_, kReading, Code::kUnsupportedModel, library_.environment(), bytes,
+        patched.bytes.size(), options);
+  return make_owned<OwnedSession, entry::CreateSessionFromArrayWithPrepackedWeightsContainer>(
+      library_, kReading, Code::kUnsupportedModel, library_.environment(), bytes,
+      patched.bytes.size(), options, packed_.get());
+}
+
+Result<OrtProgram::CopyPtr> OrtProgram::make_copy(const PatchedModel& patched, std::size_t threads,
+                                                  bool plain) {
+  const HeapGrowth growth;
+  CORELANE_ASSIGN(const auto options, options_for(threads, plain));
+  CORELANE_ASSIGN(auto session, make_session(patched, options.get(), plain));
+  return std::make_shared<const OrtCopy>(OrtCopy{std::move(session), growth.bytes(), plain});
+}
+
+bool OrtProgram::begins_plain(const PatchedModel& patched) const {
+  if (options_.engine != device::kSoonestEngine) return false;
+  const auto has = [&](std::string_view op) { return patched.first_node.contains(op); };
+  // The optimiser lays pictures out for its convolutions: without it their first run takes longer
+  // than the load gains.
+  const bool takes_pictures =
+      std::ranges::any_of(inputs_, [](const TensorDesc& desc) { return desc.shape.rank() == 4; });
+  return !options_.profile_layers && operators_ == nullptr &&
+         constant_bytes_ <= kMostPlainConstants && std::ranges::none_of(kQuantized, has) &&
+         !(has("Conv") && takes_pictures);
+}
+
+OrtProgram::CopyPtr OrtProgram::plain_copy() const {
+  const MutexLock lock(mutex_);
+  return plain_;
+}
+
+std::shared_ptr<const OrtCopy> OrtProgram::better_copy(const OrtCopy& used) {
+  if (later_ == nullptr || !used.plain) return nullptr;
+  later_->note_run();
+  if (!later_->done()) return nullptr;
+  auto copy = copy_for(1);  // It is there.
+  return copy ? std::move(*copy) : nullptr;
+}
+
+Result<std::unique_ptr<OrtProfile>> OrtProgram::new_profile(std::size_t width) const {
+  ZippedOutputs same;
+  CORELANE_ASSIGN(const PatchedModel patched, read(same));
+  CORELANE_ASSIGN(auto options, options_for(threads_for(width), false));
+  return OrtProfile::make(library_, std::move(options), [&](const OrtSessionOptions* with) {
+    return make_session(patched, with, false);
+  });
+}
+
+Result<std::vector<device::LayerTime>> OrtProgram::layer_times(OrtProfile& profile) const {
+  CORELANE_ASSIGN(auto layers, profile.times());
+  if (operators_ != nullptr)
+    for (device::LayerTime& layer : layers) operators_->give_back_type(layer.type);
+  return layers;
 }
 
 /// More threads than CPUs would only take turns.
@@ -155,13 +236,20 @@ std::size_t OrtProgram::threads_for(std::size_t width) const {
   return std::min(width, usable_cpus());
 }
 
-Result<OrtProgram::CopyPtr> OrtProgram::copy_for(std::size_t width) {
-  const std::size_t threads = threads_for(width);
+Result<OrtProgram::CopyPtr> OrtProgram::optimised_copy(std::size_t threads) {
   return copies_.get(threads, [&]() -> Result<CopyPtr> {
     ZippedOutputs same;
     CORELANE_ASSIGN(const PatchedModel patched, read(same));
-    return make_copy(patched, threads);
+    return make_copy(patched, threads, false);
   });
+}
+
+Result<OrtProgram::CopyPtr> OrtProgram::copy_for(std::size_t width) {
+  const std::size_t threads = threads_for(width);
+  if (later_ != nullptr) later_->wait();
+  if (threads == 1)
+    if (CopyPtr plain = plain_copy()) return plain;
+  return optimised_copy(threads);
 }
 
 Result<std::unique_ptr<device::LaneRequest>> OrtProgram::new_request(std::size_t width,
@@ -170,7 +258,7 @@ Result<std::unique_ptr<device::LaneRequest>> OrtProgram::new_request(std::size_t
     return error(Code::kInvalidArgument, "width {} from core {}: this device has {} cores", width,
                  core, lanes_);
   CORELANE_ASSIGN(CopyPtr copy, copy_for(width));
-  return make_ort_request(shared_from_this(), std::move(copy));
+  return make_ort_request(shared_from_this(), std::move(copy), width);
 }
 
 Status OrtProgram::reserve(std::size_t width, std::size_t /*requests*/) {
@@ -184,6 +272,7 @@ device::MemoryFigures OrtProgram::memory() const {
   device::MemoryFigures figures;
   figures.weights = constant_bytes_;
   for (const CopyPtr& copy : copies_.values()) figures.code += copy->heap_growth;
+  if (const CopyPtr plain = plain_copy()) figures.code += plain->heap_growth;
   figures.internal = run_bytes_;
   return figures;
 }

@@ -4,6 +4,10 @@
 /// in the thread that calls it. Jobs on several cores have a session of their own for each number
 /// of threads, made at the first need. Constants lie in the image, and what the engine packs of
 /// them is shared by the sessions.
+///
+/// Where nobody asked for this engine, a program begins with a plain session: the engine does not
+/// optimise the network. After a few runs an optimised one is made in the background, and requests
+/// take it at their next run.
 #pragma once
 
 #include <atomic>
@@ -13,10 +17,14 @@
 #include <vector>
 
 #include "base/once_map.h"
+#include "base/sync.h"
 #include "corelane/base/status.h"
 #include "corelane/driver/lane_engine.h"
 #include "drivers/virtual/common/onnx_patch.h"
+#include "drivers/virtual/ort/ort_host_operators.h"
+#include "drivers/virtual/ort/ort_later_copy.h"
 #include "drivers/virtual/ort/ort_library.h"
+#include "drivers/virtual/ort/ort_profile.h"
 #include "drivers/virtual/ort/ort_zip_map.h"
 
 namespace corelane::drivers::virtual_npu::ort {
@@ -25,6 +33,7 @@ namespace corelane::drivers::virtual_npu::ort {
 struct OrtCopy {
   OwnedSession session;
   std::size_t heap_growth = 0;  ///< What the heap grew by while it was made.
+  bool plain = false;           ///< The network is not optimised.
 };
 
 /// Immutable once made; any thread.
@@ -46,7 +55,21 @@ class OrtProgram final : public device::LaneProgram,
   Status reserve(std::size_t width, std::size_t requests) override;
   Result<device::Executable::Precompiled> export_precompiled() const override;
 
+  /// The copy for a request's next run, where another one has come for it; else null. A run begins.
+  std::shared_ptr<const OrtCopy> better_copy(const OrtCopy& used);
+
+  /// True while requests begin on a plain session.
+  bool is_plain() const { return plain_copy() != nullptr; }
+
   const OrtLibrary& library() const noexcept { return library_; }
+  /// Null where the program has none.
+  OrtHostOperators* host_operators() const noexcept { return operators_.get(); }
+  bool profiled() const noexcept { return options_.profile_layers; }
+  /// A session of its own for a request of `width` cores, which writes the times of its nodes.
+  Result<std::unique_ptr<OrtProfile>> new_profile(std::size_t width) const;
+  /// Of its last run; host operators by the types that the network gives them.
+  Result<std::vector<device::LayerTime>> layer_times(OrtProfile& profile) const;
+  std::size_t nodes() const noexcept { return nodes_; }
   /// The keys of an output that ZipMap would make; null for others.
   const ZipLabels* zip_labels(std::size_t index) const {
     const auto at = zipped_.find(index);
@@ -69,7 +92,15 @@ class OrtProgram final : public device::LaneProgram,
   Result<PatchedModel> read(ZippedOutputs& zipped) const;
   Status describe_outputs(const PatchedModel& patched, OrtSession* session);
   Status describe_output(const GraphValue& declared, OrtSession* session, std::size_t index);
-  Result<CopyPtr> make_copy(const PatchedModel& patched, std::size_t threads);
+  /// `alone`: what it packs of the weights goes with it.
+  Result<OwnedSession> make_session(const PatchedModel& patched, const OrtSessionOptions* options,
+                                    bool alone) const;
+  Result<OwnedSessionOptions> options_for(std::size_t threads, bool plain) const;
+  /// True where the program may begin with a plain session.
+  bool begins_plain(const PatchedModel& patched) const;
+  CopyPtr plain_copy() const;
+  Result<CopyPtr> make_copy(const PatchedModel& patched, std::size_t threads, bool plain);
+  Result<CopyPtr> optimised_copy(std::size_t threads);
   Result<CopyPtr> copy_for(std::size_t width);
   std::size_t threads_for(std::size_t width) const;
 
@@ -83,15 +114,23 @@ class OrtProgram final : public device::LaneProgram,
   std::vector<std::string> output_names_;
   ZippedOutputs zipped_;
   std::size_t constant_bytes_ = 0;
+  std::size_t nodes_ = 0;
+  std::unique_ptr<OrtHostOperators> operators_;
   /// Before the sessions, which use it until they go.
   OwnedPackedWeights packed_;
 
+  mutable Mutex mutex_{LockRank::kLeaf};
+  CopyPtr plain_ CORELANE_GUARDED_BY(mutex_);  ///< For one thread, until there is a better one.
   std::atomic<std::size_t> run_bytes_{0};
   OnceMap<std::size_t, CopyPtr> copies_{LockRank::kLeaf};  ///< By number of threads.
+  /// Null where the first session was optimised. Last: its end waits for what it makes.
+  std::unique_ptr<OrtLaterCopy> later_;
 };
 
-/// A request that runs on `copy`. kOutOfMemory or kEngineFailed.
+/// A request of `width` cores that runs on `copy`; of a profiled program, on sessions of its own.
+/// kOutOfMemory or kEngineFailed.
 Result<std::unique_ptr<device::LaneRequest>> make_ort_request(std::shared_ptr<OrtProgram> program,
-                                                              std::shared_ptr<const OrtCopy> copy);
+                                                              std::shared_ptr<const OrtCopy> copy,
+                                                              std::size_t width);
 
 }  // namespace corelane::drivers::virtual_npu::ort

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "corelane/device/soonest_engine.h"
 #include "drivers/virtual/ort/ort_engine.h"
 #include "drivers/virtual/test_networks.h"
 
@@ -92,6 +93,32 @@ TEST(OrtProgram, RunsOnUserMemoryWithoutACopy) {
   x[15] = 9.0F;  // The same memory, read again.
   ASSERT_TRUE(r->run(1).ok());
   EXPECT_EQ(y[15], 9.0F);
+}
+
+/// The memory of an output that is an input was left as it was (issue 17).
+TEST(OrtProgram, AnOutputThatIsAnInputIsCopied) {
+  for (const std::int64_t rows : {2, -1}) {
+    const std::string network = NetworkBuilder()
+                                    .input("x", {rows, 2})
+                                    .node("Add", {"x", "x"}, {"y"}, "twice")
+                                    .output("y", {rows, 2})
+                                    .output("x", {rows, 2})
+                                    .bytes();
+    const auto program = prepare(onnx_image(network));
+    ASSERT_NE(program, nullptr);
+    const auto r = request(*program);
+    std::vector<float> x = {1, 2, 3, 4};
+    std::vector<float> same(4, -1);
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {2, 2})).ok());
+    ASSERT_TRUE(r->set_output(1, tensor_ref(same, {2, 2})).ok());
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_THAT(floats_of(*r, 0), ElementsAre(2, 4, 6, 8));
+    EXPECT_THAT(same, ElementsAre(1, 2, 3, 4));
+    ASSERT_TRUE(r->set_output(1, {}).ok());
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_THAT(floats_of(*r, 1), ElementsAre(1, 2, 3, 4));
+    EXPECT_NE(r->output(1)->data, x.data());
+  }
 }
 
 TEST(OrtProgram, EmptyRefReturnsToTheInternalBuffers) {
@@ -381,15 +408,122 @@ TEST(OrtProgram, RefusesAnUnknownOperatorByNode) {
 }
 
 TEST(OrtProgram, RefusesWhatOnlyTheFirstEngineCanDo) {
+  for (const auto precision : {device::Precision::kF16, device::Precision::kBF16}) {
+    device::PrepareOptions options;
+    options.precision = precision;
+    const auto refused = try_prepare(onnx_image(relu_network()), options);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), Code::kUnsupported);
+    EXPECT_THAT(refused.error().message(), HasSubstr("needs the engine openvino"));
+  }
+}
+
+std::shared_ptr<OrtProgram> prepare_for(const std::string& wish, const device::Image& image) {
+  device::PrepareOptions options;
+  options.engine = wish;
+  return std::static_pointer_cast<OrtProgram>(prepare(image, options));
+}
+
+TEST(OrtProgram, BeginsPlainUntilItHasRunAFewTimesWhereNobodyAskedForIt) {
+  const auto program = prepare_for(std::string(device::kSoonestEngine),
+                                   onnx_image(product_network(), product_constants()));
+  ASSERT_NE(program, nullptr);
+  const auto r = request(*program);
+  std::vector<float> x = {1, 10};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
+  for (std::uint32_t i = 0; i < kRunsBeforeOptimising; ++i) {
+    EXPECT_TRUE(program->is_plain());
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
+  }
+  // A request that is made now waits for the optimised session.
+  ASSERT_TRUE(request(*program)->run(1).ok());
+  EXPECT_FALSE(program->is_plain());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
+}
+
+TEST(OrtProgram, BeginsOptimisedWhereItIsNamedQuantizedOrAPicturesConvolution) {
+  EXPECT_FALSE(prepare_for("onnxruntime", onnx_image(relu_network()))->is_plain());
+  EXPECT_FALSE(prepare_for("", onnx_image(relu_network()))->is_plain());
+  const std::string timed = device::faster_engine("onnxruntime");
+  EXPECT_FALSE(prepare_for(timed, onnx_image(relu_network()))->is_plain());
+  constexpr std::int64_t kUint8 = 2;
+  const std::string quantized = NetworkBuilder()
+                                    .input("x", {1, 16})
+                                    .floats("scale", {}, {0.5F})
+                                    .constant("zero", {}, kUint8, std::string(1, '\x03'))
+                                    .node("QuantizeLinear", {"x", "scale", "zero"}, {"q"})
+                                    .node("DequantizeLinear", {"q", "scale", "zero"}, {"y"})
+                                    .output("y", {1, 16})
+                                    .bytes();
+  const std::string picture = NetworkBuilder()
+                                  .input("x", {1, 1, 4, 4})
+                                  .floats("w", {1, 1, 1, 1}, {2})
+                                  .node("Conv", {"x", "w"}, {"y"})
+                                  .output("y", {1, 1, 4, 4})
+                                  .bytes();
+  for (const std::string& network : {quantized, picture}) {
+    const auto program = prepare_for(std::string(device::kSoonestEngine), onnx_image(network));
+    ASSERT_NE(program, nullptr);
+    EXPECT_FALSE(program->is_plain());
+  }
+}
+
+TEST(OrtProgram, ThreadsRunOnWhileItIsOptimised) {
+  const auto program = prepare_for(std::string(device::kSoonestEngine),
+                                   onnx_image(product_network(), product_constants()));
+  ASSERT_NE(program, nullptr);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const auto r = request(*program);
+      const auto value = static_cast<float>(t);
+      std::vector<float> x = {value, 1};
+      if (!r->set_input(0, tensor_ref(x, {1, 2})).ok()) ++wrong;
+      bool last = false;
+      // As often as it takes, and once more on the optimised session.
+      for (int i = 0; i < 100 || !last; ++i) {
+        last = !program->is_plain();
+        if (!r->run(1).ok() || floats_of(*r, 0)[0] != value + 4) ++wrong;
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+std::vector<std::string> types_of(const std::vector<device::LayerTime>& layers) {
+  std::vector<std::string> types;
+  for (const device::LayerTime& layer : layers) types.push_back(layer.type);
+  return types;
+}
+
+TEST(OrtProgram, LayerTimesAreThoseOfTheLastRun) {
   device::PrepareOptions options;
   options.profile_layers = true;
-  EXPECT_EQ(try_prepare(onnx_image(relu_network()), options).error().code(), Code::kUnsupported);
-  options = {};
-  options.precision = device::Precision::kBF16;
-  EXPECT_EQ(try_prepare(onnx_image(relu_network()), options).error().code(), Code::kUnsupported);
-  options = {};
-  options.custom_operators = {{"MyOp", "my"}};
-  EXPECT_EQ(try_prepare(onnx_image(relu_network()), options).error().code(), Code::kUnsupported);
+  const auto program = prepare(onnx_image(product_network(), product_constants()), options);
+  ASSERT_NE(program, nullptr);
+  const auto r = request(*program);
+  EXPECT_EQ(r->layer_times().error().code(), Code::kWrongState);
+  std::vector<float> x = {1, 10};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
+  // Read after the second run of a session, and after the first of the next one.
+  for (const int runs : {2, 1}) {
+    for (int i = 0; i < runs; ++i) ASSERT_TRUE(r->run(1).ok());
+    EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
+    for (int reads = 0; reads < 2; ++reads) {
+      const auto layers = r->layer_times();
+      ASSERT_TRUE(layers) << layers.error().to_string();
+      ASSERT_THAT(types_of(*layers), ElementsAre("MatMul"));
+      EXPECT_EQ(layers->front().name, "product");
+      EXPECT_EQ(layers->front().dtype, DType::kF32);
+      EXPECT_TRUE(layers->front().executed);
+    }
+  }
+  EXPECT_EQ(request(*prepare(onnx_image(relu_network())))->layer_times().error().code(),
+            Code::kUnsupported);
 }
 
 }  // namespace

@@ -24,10 +24,11 @@ constexpr std::string_view kRunning = "the engine failed while it ran the job";
 class OrtRequest final : public device::LaneRequest {
  public:
   OrtRequest(std::shared_ptr<OrtProgram> program, std::shared_ptr<const OrtCopy> copy,
-             OwnedRunOptions run_options)
+             std::size_t width, OwnedRunOptions run_options)
       : program_(std::move(program)),
         library_(program_->library()),
         copy_(std::move(copy)),
+        width_(width),
         inputs_(program_->inputs().size()),
         outputs_(program_->outputs().size()),
         run_options_(std::move(run_options)) {
@@ -35,8 +36,12 @@ class OrtRequest final : public device::LaneRequest {
       if (!program_->outputs()[i].shape.is_static()) open_outputs_.push_back(i);
       output_names_.push_back(program_->engine_output(i).c_str());
     }
-    for (std::size_t i = 0; i < inputs_.size(); ++i)
-      if (!program_->inputs()[i].value.empty()) flat_inputs_.push_back(i);
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const TensorDesc& input = program_->inputs()[i];
+      if (!input.value.empty()) flat_inputs_.push_back(i);
+      for (std::size_t k = 0; k < outputs_.size() && input.value.empty(); ++k)
+        if (program_->engine_output(k) == input.name) passed_.push_back({i, k});
+    }
   }
 
   Status set_input(std::size_t index, const device::TensorRef& tensor) override {
@@ -81,6 +86,9 @@ class OrtRequest final : public device::LaneRequest {
 
   Status run(std::uint64_t /*core_bits*/) override {
     CORELANE_TRY(bind_rest());
+    if (program_->profiled()) CORELANE_TRY(begin_profile());
+    // What was bound is the library's, not a session's.
+    if (auto better = program_->better_copy(*copy_)) copy_ = std::move(better);
     // The run before may have been abandoned, even at its very end: this one must not end for it.
     if (abandoned_.exchange(false))
       CORELANE_TRY(library_.call<entry::RunOptionsUnsetTerminate>("a new run", Code::kEngineFailed,
@@ -124,7 +132,9 @@ class OrtRequest final : public device::LaneRequest {
   }
 
   Result<std::vector<device::LayerTime>> layer_times() const override {
-    return error(not_profiled());
+    if (!program_->profiled()) return error(not_profiled());
+    if (profile_ == nullptr || !ran_) return error(no_layer_times_yet());
+    return program_->layer_times(*profile_);
   }
 
  private:
@@ -172,6 +182,27 @@ class OrtRequest final : public device::LaneRequest {
     return {};
   }
 
+  /// A new session where the last one has told its times.
+  Status begin_profile() {
+    if (profile_ == nullptr || profile_->is_over()) {
+      profile_.reset();  // Not two sessions at a time.
+      CORELANE_ASSIGN(profile_, program_->new_profile(width_));
+    }
+    profile_->note_run(program_->nodes());
+    return {};
+  }
+
+  /// A custom operator's failure comes as a text; the table has the Status for it.
+  Status call_engine() {
+    OrtSession* const session = profile_ == nullptr ? copy_->session.get() : profile_->session();
+    Status ran = library_.call<entry::Run>(
+        kRunning, Code::kEngineFailed, session, run_options_.get(), given_names_.data(),
+        given_.data(), given_.size(), output_names_.data(), results_.size(), results_.data());
+    if (ran.ok() || program_->host_operators() == nullptr) return ran;
+    Status own = program_->host_operators()->take(ran.message());
+    return own.ok() ? ran : own;
+  }
+
   /// By name rather than through the engine's binding object: as quick, quicker with open outputs,
   /// and an optional without a value can be left out.
   Status run_network() {
@@ -184,10 +215,7 @@ class OrtRequest final : public device::LaneRequest {
     }
     results_.clear();
     for (const Slot& slot : outputs_) results_.push_back(slot.value.get());
-    CORELANE_TRY(library_.call<entry::Run>(kRunning, Code::kEngineFailed, copy_->session.get(),
-                                           run_options_.get(), given_names_.data(), given_.data(),
-                                           given_.size(), output_names_.data(), results_.size(),
-                                           results_.data()));
+    CORELANE_TRY(call_engine());
     for (const std::size_t i : open_outputs_)
       outputs_[i].value = OwnedValue(results_[i], OwnedValue::deleter_type{&library_});
     return {};
@@ -215,6 +243,26 @@ class OrtRequest final : public device::LaneRequest {
     return {};
   }
 
+  /// Of an output that is an input the engine hands the input's memory on, and leaves the memory
+  /// that is bound to the output as it was.
+  void copy_passed() {
+    for (const auto& [input, output] : passed_) {
+      const Slot& from = inputs_[input];
+      Slot& to = outputs_[output];
+      const TensorDesc& desc = program_->outputs()[output];
+      const void* const data = from.bound.data != nullptr ? from.bound.data : from.own.data();
+      if (desc.shape.is_static()) {
+        const std::size_t size = dtype_bytes(desc.dtype, desc.shape.elements().value_or(0));
+        void* const memory = to.bound.data != nullptr ? to.bound.data : to.own.data();
+        if (size > 0) std::memmove(memory, data, size);
+      } else if (to.result.size > 0) {
+        const auto* const bytes = static_cast<const std::byte*>(data);
+        to.own.assign(bytes, bytes + to.result.size);
+        to.result.data = to.own.data();
+      }
+    }
+  }
+
   /// To the memory that is bound, where there is some.
   Status fetch_all() {
     for (const std::size_t i : open_outputs_) {
@@ -226,16 +274,24 @@ class OrtRequest final : public device::LaneRequest {
         return memory_too_small(desc, slot.result.size, slot.result.shape, slot.bound.size);
       if (slot.result.size > 0) std::memcpy(slot.bound.data, slot.result.data, slot.result.size);
     }
+    copy_passed();
     return {};
   }
 
   const std::shared_ptr<OrtProgram> program_;
   const OrtLibrary& library_;
-  const std::shared_ptr<const OrtCopy> copy_;
+  std::shared_ptr<const OrtCopy> copy_;
+  const std::size_t width_;
+  std::unique_ptr<OrtProfile> profile_;  ///< Of a profiled program, from the first run on.
   std::vector<Slot> inputs_;
   std::vector<Slot> outputs_;
   std::vector<std::size_t> open_outputs_;
   std::vector<std::size_t> flat_inputs_;
+  struct Passed {
+    std::size_t input = 0;
+    std::size_t output = 0;
+  };
+  std::vector<Passed> passed_;  ///< Outputs that are inputs.
   std::vector<const char*> output_names_;
   std::vector<const char*>
       given_names_;  ///< This and the next two: of one run, kept for their memory.
@@ -250,12 +306,14 @@ class OrtRequest final : public device::LaneRequest {
 }  // namespace
 
 Result<std::unique_ptr<device::LaneRequest>> make_ort_request(std::shared_ptr<OrtProgram> program,
-                                                              std::shared_ptr<const OrtCopy> copy) {
+                                                              std::shared_ptr<const OrtCopy> copy,
+                                                              std::size_t width) {
   constexpr std::string_view kWhat = "making a request of the engine";
   const OrtLibrary& library = program->library();
   CORELANE_ASSIGN(auto run_options, (make_owned<OwnedRunOptions, entry::CreateRunOptions>(
                                         library, kWhat, Code::kEngineFailed)));
-  return std::make_unique<OrtRequest>(std::move(program), std::move(copy), std::move(run_options));
+  return std::make_unique<OrtRequest>(std::move(program), std::move(copy), width,
+                                      std::move(run_options));
 }
 
 }  // namespace corelane::drivers::virtual_npu::ort

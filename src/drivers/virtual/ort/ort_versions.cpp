@@ -1,17 +1,12 @@
 #include "drivers/virtual/ort/ort_versions.h"
 
+#include "base/onnx_fields.h"
 #include "base/wire.h"
 
 namespace corelane::drivers::virtual_npu::ort {
 namespace {
 
-// Fields of onnx.proto.
-constexpr std::uint32_t kModelIrVersion = 1;
-constexpr std::uint32_t kModelOpsetImport = 8;
-constexpr std::uint32_t kModelFunctions = 25;
-constexpr std::uint32_t kFunctionOpsetImport = 9;
-constexpr std::uint32_t kOpsetDomain = 1;
-constexpr std::uint32_t kOpsetVersion = 2;
+using enum onnx_fields::Number;
 
 /// What the engine knows, and up to which version nothing but additions follows.
 struct Range {
@@ -42,7 +37,7 @@ Status fit_opset(ByteSpan entry) {
 Status fit_function(ByteSpan function) {
   for (WireReader fields(function); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
-    if (field.is_bytes(kFunctionOpsetImport)) CORELANE_TRY(fit_opset(field.payload));
+    if (field.is_bytes(kFunctionOpsets)) CORELANE_TRY(fit_opset(field.payload));
   }
   return {};
 }
@@ -54,7 +49,7 @@ Status fit_versions(PatchedModel& model) {
   for (WireReader fields(as_byte_span(model.bytes)); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
     if (field.is_varint(kModelIrVersion)) fit(field, kIr);
-    if (field.is_bytes(kModelOpsetImport)) CORELANE_TRY(fit_opset(field.payload));
+    if (field.is_bytes(kModelOpsets)) CORELANE_TRY(fit_opset(field.payload));
     if (field.is_bytes(kModelFunctions)) CORELANE_TRY(fit_function(field.payload));
   }
   return {};

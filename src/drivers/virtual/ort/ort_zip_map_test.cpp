@@ -28,7 +28,7 @@ NetworkBuilder classifier() {
 PatchedModel patched(const std::string& model) {
   device::Image image;
   image.bytes = as_byte_span(model);
-  return patch_onnx(image, {}, ConstantPlace::kSegment).value();
+  return patch_onnx(image, {}, PatchFor::kOnnxRuntime).value();
 }
 
 TEST(OrtZipMap, AtTheEndOfANetworkItIsLeftOut) {

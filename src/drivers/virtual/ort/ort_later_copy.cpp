@@ -1,0 +1,71 @@
+#include "drivers/virtual/ort/ort_later_copy.h"
+
+#include <utility>
+
+#include "base/fork.h"
+#include "base/guard.h"
+#include "base/thread.h"
+#include "corelane/base/log.h"
+
+namespace corelane::drivers::virtual_npu::ort {
+namespace {
+
+constexpr std::string_view kPart = "virtual";
+
+}  // namespace
+
+OrtLaterCopy::OrtLaterCopy(Make make) : make_(std::move(make)), made_in_(fork_count()) {}
+
+OrtLaterCopy::~OrtLaterCopy() {
+  std::thread ended;
+  if (made_in_ != fork_count()) {
+    // The thread is the parent's, and so may be the lock: both are left alone.
+    static_cast<void>(new std::thread(std::move(thread_)));
+    return;
+  }
+  {
+    const MutexLock lock(mutex_);
+    ended = std::move(thread_);
+  }
+  if (ended.joinable()) ended.join();
+}
+
+void OrtLaterCopy::note_run() {
+  // The count stops where it has done its work, so that it never wraps.
+  if (runs_.load(std::memory_order_relaxed) >= kRunsBeforeOptimising) return;
+  if (runs_.fetch_add(1, std::memory_order_relaxed) + 1 == kRunsBeforeOptimising &&
+      made_in_ == fork_count())
+    start();
+}
+
+void OrtLaterCopy::start() {
+  Status failed;
+  {
+    const MutexLock lock(mutex_);
+    auto started = start_thread("optimising", [this] { work(); });
+    if (started) {
+      thread_ = std::move(*started);
+      running_ = true;
+    } else {
+      failed = started.error();
+    }
+  }
+  if (!failed.ok()) log::debug(kPart, "a network is not optimised: {}", failed.to_string());
+}
+
+/// The thread of a forked process stayed in the parent.
+void OrtLaterCopy::wait() {
+  if (made_in_ != fork_count()) return;
+  MutexLock lock(mutex_);
+  while (running_) ended_.wait(lock.native());
+}
+
+void OrtLaterCopy::work() noexcept {
+  const Status made = no_throw("optimising a network", [&] { return make_(); });
+  if (made.ok()) done_.store(true, std::memory_order_release);
+  const MutexLock lock(mutex_);
+  running_ = false;
+  ended_.notify_all();
+}
+
+}  // namespace corelane::drivers::virtual_npu::ort
