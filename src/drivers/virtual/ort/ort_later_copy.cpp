@@ -4,6 +4,7 @@
 
 #include "base/fork.h"
 #include "base/guard.h"
+#include "base/process/process_end.h"
 #include "base/thread.h"
 #include "corelane/base/log.h"
 
@@ -61,7 +62,11 @@ void OrtLaterCopy::wait() {
 }
 
 void OrtLaterCopy::work() noexcept {
-  const Status made = no_throw("optimising a network", [&] { return make_(); });
+  const Status made = no_throw("optimising a network", [&]() -> Status {
+    const EngineVisit visit;  // exit() waits for it, or it is too late to begin.
+    if (!visit || process_ending()) return error(Code::kCancelled, "the process ends");
+    return make_();
+  });
   if (made.ok()) done_.store(true, std::memory_order_release);
   const MutexLock lock(mutex_);
   running_ = false;
