@@ -17,20 +17,29 @@
 namespace qaic::rt {
 
 /// The device of a set: a number, a text with a number, or none, for the first of the context's
-/// devices that has the cores and the memory.
+/// devices that has the cores and the memory. Of a program that was cut into parts also a text with
+/// a number for each part, "0:1", which is its devMapping where the properties have none.
 class DeviceChoice {
  public:
   DeviceChoice(std::nullopt_t = std::nullopt) noexcept {}
   DeviceChoice(QID device) noexcept : device_(device) {}
   DeviceChoice(std::optional<QID> device) noexcept : device_(device.value_or(-1)) {}
-  /// Throws CoreExceptionInit for a text that is not a number: QS_UNSUPPORTED for several devices,
-  /// else QS_INVAL.
-  DeviceChoice(const std::string& device) : device_(parse(device)) {}
-  DeviceChoice(const std::optional<std::string>& device) : device_(device ? parse(*device) : -1) {}
-  /// -1: none.
+  /// Throws CoreExceptionInit, QS_INVAL, for a text of anything but numbers.
+  DeviceChoice(const std::string& device)
+      : mapping_(isMapping(device) ? device : std::string()),
+        device_(mapping_.empty() ? parse(device) : -1) {}
+  DeviceChoice(const std::optional<std::string>& device)
+      : DeviceChoice(device ? DeviceChoice(*device) : DeviceChoice()) {}
+  /// -1: none, or several.
   QID get() const noexcept { return device_; }
+  /// "0:1"; empty: not several.
+  const std::string& mapping() const noexcept { return mapping_; }
 
  private:
+  static bool isMapping(const std::string& text) {
+    return text.find(':') != std::string::npos &&
+           text.find_first_not_of("0123456789:") == std::string::npos;
+  }
   static QID parse(const std::string& text) {
     const bool digits = !text.empty() && text.size() < 10 &&
                         text.find_first_not_of("0123456789") == std::string::npos;
@@ -39,9 +48,10 @@ class DeviceChoice {
                             "device '" + text +
                                 "' is not a number of one device; pass one of "
                                 "Util::getDeviceIds, or none",
-                            text.find(':') != std::string::npos ? QS_UNSUPPORTED : QS_INVAL);
+                            QS_INVAL);
   }
 
+  std::string mapping_;
   QID device_ = -1;
 };
 
@@ -49,9 +59,9 @@ class InferenceSet : public Logger {
  public:
   /// `setSize` x `numActivations` handles, all available. `dmaVectors`: none, or the buffers that
   /// each handle begins with, one vector for each. Null `properties`: the defaults. Throws
-  /// CoreExceptionInit: QS_INVAL, QS_NODEV, QS_NOSPC (cores), QS_NOMEM, QS_UNSUPPORTED (devMapping).
-  /// `enableProfiling` is accepted: a set that nobody profiles pays nothing, so that each can be
-  /// profiled, through getProgram().
+  /// CoreExceptionInit: QS_INVAL, QS_NODEV, QS_NOSPC (cores), QS_NOMEM, QS_UNSUPPORTED
+  /// (devMapping). `enableProfiling` is accepted: a set that nobody profiles pays nothing, so that
+  /// each can be profiled, through getProgram().
   static shInferenceSet Factory(const shContext& context, const shQpc& qpc,
                                 const DeviceChoice& device, uint32_t setSize,
                                 uint32_t numActivations,
@@ -62,7 +72,7 @@ class InferenceSet : public Logger {
     detail::checkGiven("InferenceSet", qpc != nullptr, "Qpc");
     static_cast<void>(enableProfiling);
     const InferenceSetProperties defaults;
-    shInferenceSet set(new InferenceSet(context, qpc, device.get(), setSize, numActivations,
+    shInferenceSet set(new InferenceSet(context, qpc, device, setSize, numActivations,
                                         properties != nullptr ? *properties : defaults));
     set->begin(static_cast<size_t>(setSize) * numActivations, dmaVectors);
     return set;
@@ -255,14 +265,17 @@ class InferenceSet : public Logger {
   };
   using shState = std::shared_ptr<State>;
 
-  InferenceSet(const shContext& context, const shQpc& qpc, QID device, uint32_t setSize,
-               uint32_t numActivations, const InferenceSetProperties& properties)
+  InferenceSet(const shContext& context, const shQpc& qpc, const DeviceChoice& device,
+               uint32_t setSize, uint32_t numActivations, const InferenceSetProperties& properties)
       : Logger(context, properties.name), context_(context), qpc_(qpc), id_(properties.id) {
     QAicInferenceSetConfig config{};
-    config.device = device;
+    QAicProgramProperties program = properties.programProperties;
+    if (program.devMapping == nullptr && !device.mapping().empty())
+      program.devMapping = device.mapping().c_str();
+    config.device = device.get();
     config.setSize = setSize;
     config.numActivations = numActivations;
-    config.programProperties = &properties.programProperties;
+    config.programProperties = &program;
     config.queueProperties = &properties.queueProperties;
     config.name = properties.name.c_str();
     detail::checkInit("InferenceSet", library().qaicCreateInferenceSet(context->get(), &state_->set,

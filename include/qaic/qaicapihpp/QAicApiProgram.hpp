@@ -34,8 +34,9 @@ using SlicingParameters = std::vector<std::pair<std::string, int64_t>>;
 class Program : public Logger {
  public:
   /// The first program of `qpc`, on a device of the context; not loaded yet. `name` is for
-  /// messages. Null `properties`: the defaults. Throws CoreExceptionInit: QS_INVAL, QS_NODEV,
-  /// QS_UNSUPPORTED (devMapping).
+  /// messages. Null `properties`: the defaults. devMapping is for a program that was cut into
+  /// parts, and names the device of each; `dev` is not looked at then. Throws CoreExceptionInit:
+  /// QS_INVAL, QS_NODEV, QS_UNSUPPORTED (devMapping of a program that was not cut).
   static shProgram Factory(const shContext& context, QID dev, const char* name, const shQpc& qpc,
                            const QAicProgramProperties* properties = nullptr) {
     detail::checkGiven("Program", context != nullptr, "context");
@@ -101,7 +102,7 @@ class Program : public Logger {
   QStatus getIoDescriptor(QData* ioDesc) const {
     return library().qaicProgramGetIoDescriptor(program_, ioDesc);
   }
-  /// Its device.
+  /// Its device, as passed; devMapping names several.
   QID getQid() const noexcept { return device_; }
   const shContext& getContext() const noexcept { return context_; }
   /// For the C functions.

@@ -148,6 +148,12 @@ std::vector<QID> devices_of(nb::handle value) {
   return nb::cast<QidList>(nb::type<QidList>()(value));
 }
 
+std::string mapping_of(const std::vector<QID>& devices) {
+  std::string made;
+  for (const QID device : devices) made += (made.empty() ? "" : ":") + std::to_string(device);
+  return made;
+}
+
 nb::object as_devices(const std::vector<QID>& devices) {
   QidList made;
   made.assign(devices.begin(), devices.end());

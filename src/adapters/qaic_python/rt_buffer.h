@@ -47,6 +47,8 @@ nanobind::object as_dimensions(const qaic::rt::BufferDimensions& dimensions);
 
 /// Numbers of devices: none for None, one for an int, or those of a sequence.
 std::vector<QID> devices_of(nanobind::handle value);
+/// "0:1:2", a devMapping.
+std::string mapping_of(const std::vector<QID>& devices);
 /// A QIDList.
 nanobind::object as_devices(const std::vector<QID>& devices);
 

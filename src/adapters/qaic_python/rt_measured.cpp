@@ -42,7 +42,7 @@ BenchmarkObject::BenchmarkObject(nb::object context, nb::object qpc, nb::handle 
     : ContextMember(std::move(context)) {
   const auto& parent = object_of<ContextObject>(context_, "the context");
   const auto& container = object_of<QpcObject>(qpc, "the Qpc");
-  const rt::DeviceChoice chosen = choice_of(device, "InferenceBenchmarkSet");
+  const rt::DeviceChoice chosen = choice_of(device);
   const rt::InferenceSetProperties given = properties.get();
   object_ = without_lock([&] {
     return rt::InferenceBenchmarkSet::Factory(parent.get(), container.get(), chosen, set_size,

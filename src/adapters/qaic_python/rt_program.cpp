@@ -21,13 +21,6 @@ namespace rt = qaic::rt;
 
 namespace {
 
-/// "0:1:2".
-std::string mapping_of(const std::vector<QID>& devices) {
-  std::string made;
-  for (const QID device : devices) made += (made.empty() ? "" : ":") + std::to_string(device);
-  return made;
-}
-
 void bind_info(nb::module_& module) {
   nb::class_<rt::ProgramInfo>(module, "ProgramInfo", "A program as its object shows it.")
       .def_ro("uniqueProgramID", &rt::ProgramInfo::uniqueProgramID)

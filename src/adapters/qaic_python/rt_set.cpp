@@ -26,12 +26,10 @@ using interpreter::without_lock;
 using nb::arg;
 namespace rt = qaic::rt;
 
-rt::DeviceChoice choice_of(nb::handle device, const char* name) {
+rt::DeviceChoice choice_of(nb::handle device) {
   if (nb::isinstance<nb::str>(device)) return nb::cast<std::string>(device);
   const std::vector<QID> devices = devices_of(device);
-  if (devices.size() > 1)
-    refuse(name, std::string("an ") + name + " is on one device; pass one number, or None",
-           QS_UNSUPPORTED);
+  if (devices.size() > 1) return mapping_of(devices);
   return devices.empty() ? rt::DeviceChoice() : rt::DeviceChoice(devices.front());
 }
 
@@ -159,7 +157,7 @@ SetObject::SetObject(nb::object context, nb::object qpc, nb::handle device, std:
     : context_(std::move(context)) {
   const auto& parent = object_of<ContextObject>(context_, "the context");
   const auto& container = object_of<QpcObject>(qpc, "the Qpc");
-  const rt::DeviceChoice chosen = choice_of(device, "InferenceSet");
+  const rt::DeviceChoice chosen = choice_of(device);
   const rt::InferenceSetProperties given = properties.get();
   sweep();
   without_lock([&] {

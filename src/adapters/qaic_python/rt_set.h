@@ -39,8 +39,8 @@ class SetObject {
   std::shared_ptr<SetState> state_ = std::make_shared<SetState>();
 };
 
-/// `device` of the class `name`: None, an int, a text, or a list of one.
-qaic::rt::DeviceChoice choice_of(nanobind::handle device, const char* name);
+/// None, an int, a text, or a list: of one, or of the device of each part.
+qaic::rt::DeviceChoice choice_of(nanobind::handle device);
 
 void bind_set(nanobind::module_& module);
 

@@ -17,15 +17,23 @@ namespace corelane::qaic {
 
 Outcome create_program(ProgramRequest request, std::shared_ptr<ProgramObject>& made) {
   CORELANE_ASSIGN(const AttemptRules rules, check_properties(request.properties));
-  auto device = request.context->device(request.device);
-  if (!device) return device_outcome(device.error());
   CORELANE_TRY(request.qpc->check_program(0));
   const ProgramDescription& description = request.qpc->description(0);
+  if (request.gate != nullptr && request.qpc->parts_of(0) > 1)
+    return Status(error(Code::kUnsupported,
+                        "program '{}' was cut into parts, and a group takes turns on one device; "
+                        "make it without a group",
+                        description.name));
+  const char* const mapping =
+      request.properties == nullptr ? nullptr : request.properties->devMapping;
+  Placement placed;
+  Outcome on = place(*request.context, *request.qpc, 0, request.device, mapping, placed);
+  if (on.code() != QS_SUCCESS) return on;
   const bool named = request.name != nullptr && *request.name != '\0';
   std::string called = named ? request.name : description.name;
-  made = std::make_shared<ProgramObject>(
-      ProgramParts{std::move(request.context), request.device, *std::move(device),
-                   std::move(request.qpc), 0, std::move(called), rules, std::move(request.gate)});
+  made = std::make_shared<ProgramObject>(ProgramParts{std::move(request.context), std::move(placed),
+                                                      std::move(request.qpc), 0, std::move(called),
+                                                      rules, std::move(request.gate)});
   return {};
 }
 

@@ -13,21 +13,20 @@
 namespace corelane::qaic {
 namespace {
 
-/// As asked, or the first device with room for all activations.
+/// As asked, as mapped, or the first device with room for all activations.
 Outcome choose_device(const ContextObject& context, const QpcObject& qpc,
                       const QAicInferenceSetConfig& config, ProgramParts& parts) {
-  parts.number = config.device;
-  if (config.device < 0) {
+  QID number = config.device;
+  if (number < 0 && !is_mapped(config.programProperties)) {
     const QAicQpcProgramInfo& program = qpc.info().programInfo[config.programIndex];
     const std::size_t cores = std::size_t{program.numCores} * config.numActivations;
     auto found = find_device(context, {cores, program.reqMem});
     if (!found) return device_outcome(found.error());
-    parts.number = *found;
+    number = *found;
   }
-  auto device = context.device(parts.number);
-  if (!device) return device_outcome(device.error());
-  parts.device = *std::move(device);
-  return {};
+  const char* const mapping =
+      config.programProperties == nullptr ? nullptr : config.programProperties->devMapping;
+  return place(context, qpc, config.programIndex, number, mapping, parts.on);
 }
 
 Outcome create_set(const std::shared_ptr<ContextObject>& context,

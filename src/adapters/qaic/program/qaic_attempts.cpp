@@ -19,10 +19,6 @@ Result<AttemptRules> check_properties(const QAicProgramProperties* properties) {
   if (properties->SubmitNumRetries > kMostRetries)
     return error(Code::kInvalidArgument, "SubmitNumRetries is {}; at most {} are allowed",
                  properties->SubmitNumRetries, kMostRetries);
-  if (properties->devMapping != nullptr && *properties->devMapping != '\0')
-    return error(Code::kUnsupported,
-                 "devMapping is \"{}\", but the program was built for one device; leave it null",
-                 properties->devMapping);
   rules.retries = properties->SubmitNumRetries;
   if (properties->SubmitRetryTimeoutMs != 0)
     rules.time = std::chrono::milliseconds(properties->SubmitRetryTimeoutMs);

@@ -17,8 +17,8 @@ struct AttemptRules {
   Duration whole() const noexcept { return time * (static_cast<std::int64_t>(retries) + 1); }
 };
 
-/// Null: the defaults. kInvalidArgument (an undefined bit, too many retries), kUnsupported
-/// (devMapping: no program here is built for several devices). Any thread.
+/// Null: the defaults. kInvalidArgument (an undefined bit, too many retries). devMapping is
+/// place()'s. Any thread.
 Result<AttemptRules> check_properties(const QAicProgramProperties* properties);
 
 /// Null: the defaults. kInvalidArgument (an undefined bit, a number of threads that is not from 1

@@ -1,5 +1,6 @@
 #include "adapters/qaic/program/qaic_exec.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "adapters/qaic/checks/qaic_check.h"
@@ -91,7 +92,7 @@ ExecObjObject::ExecObjObject(std::shared_ptr<ProgramObject> program,
       program_(std::move(program)),
       automatic_((properties & QAIC_EXECOBJ_PROPERTIES_AUTO_LOAD_ACTIVATE) != 0),
       id_(next_number()),
-      buffers_(program_->plan(), program_->parts().device) {
+      buffers_(program_->plan(), program_->parts().on.device) {
   program_->add_exec();
 }
 
@@ -200,11 +201,12 @@ Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventOb
   if (!buffers_.complete())
     return error(Code::kWrongState,
                  "execution object {} has no buffers; set them before it is enqueued", id_);
-  if (queue != nullptr && queue->device() != program_->parts().device)
+  const auto& devices = program_->parts().on.devices;
+  if (queue != nullptr && std::ranges::find(devices, queue->device()) == devices.end())
     return error(Code::kInvalidArgument,
                  "the queue is on device '{}', program '{}' on '{}'; use a queue of that device",
                  queue->device()->info().instance, program_->parts().name,
-                 program_->parts().device->info().instance);
+                 program_->parts().on.device->info().instance);
   const std::shared_ptr<GroupGate>& gate = program_->parts().gate;
   if (gate == nullptr) return begin(queue, event);
   CORELANE_TRY(gate->enter(program_->parts().name));
@@ -220,7 +222,7 @@ Outcome ExecObjObject::begin(QueueObject* queue, const std::shared_ptr<EventObje
   // With an event, or in a queue's order, its user may learn of its end elsewhere.
   const bool told = event != nullptr || (queue != nullptr && queue->one_at_a_time());
   return submit(queue, event,
-                std::make_shared<Flight>(program_->parts().device->clock(),
+                std::make_shared<Flight>(program_->parts().on.device->clock(),
                                          buffers_.begin_outputs(program_.get()), told));
 }
 
@@ -257,14 +259,14 @@ struct Ending {
     ended.code = status.code();
     ended.run = inference.stamps();
     ended.job = inference.record();
-    ended.completed = ended.collected = program->parts().device->clock()->now();
+    ended.completed = ended.collected = program->parts().on.device->clock()->now();
     program->tap()->note(ended);
   }
 };
 
 Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
                               const std::shared_ptr<Flight>& flight) {
-  const std::shared_ptr<Clock>& clock = program_->parts().device->clock();
+  const std::shared_ptr<Clock>& clock = program_->parts().on.device->clock();
   Ending ending{flight, program_, event, {}, buffers_.cuts(), {}, {}};
   const bool profiled = program_->tap()->on();
   if (profiled) ending.record.submitted = clock->now();
@@ -308,7 +310,7 @@ Status ExecObjObject::wait(std::uint64_t us) const {
   if (last == nullptr)
     return error(Code::kWrongState,
                  "execution object {} was never enqueued; enqueue it before waiting for it", id_);
-  const std::shared_ptr<Clock>& clock = program_->parts().device->clock();
+  const std::shared_ptr<Clock>& clock = program_->parts().on.device->clock();
   return last->wait(us == 0 ? kNever : after_us(clock->now(), us));
 }
 

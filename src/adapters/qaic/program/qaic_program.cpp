@@ -27,7 +27,7 @@ struct EndedActivation {
 
 Result<Program> load_program(const ProgramParts& parts) {
   LoadOptions options;
-  options.on = parts.device;
+  options.on = parts.on.device;
   options.part = parts.qpc->description(parts.index).part;
   return Program::load(parts.qpc->file(), options);
 }
@@ -61,14 +61,14 @@ ProgramObject::ProgramObject(ProgramParts parts)
       parts_(std::move(parts)),
       plan_(std::make_shared<BufferPlan>(parts_.qpc, parts_.index)),
       id_(next_number()),
-      tap_(std::make_shared<ProfileTap>(
-          ProfiledProgram{id_, parts_.name, parts_.device->info(), parts_.device->clock()})) {}
+      tap_(std::make_shared<ProfileTap>(ProfiledProgram{id_, parts_.name, parts_.on.device->info(),
+                                                        parts_.on.device->clock()})) {}
 
 ProgramObject::~ProgramObject() { activation_.release(); }
 
 /// A loss that is over counts too: nothing is prepared again behind the user's back.
 void ProgramObject::look() {
-  const std::uint64_t losses = parts_.device->counters().losses;
+  const std::uint64_t losses = parts_.on.device->counters().losses;
   Program program;  // May be the last references: they go after the lock.
   EndedActivation ended;
   const MutexLock lock(mutex_);
@@ -83,7 +83,7 @@ ProgramObject::Step ProgramObject::load_now() {
     const MutexLock lock(mutex_);
     if (states_.loaded()) return {};
   }
-  const std::uint64_t losses = parts_.device->counters().losses;
+  const std::uint64_t losses = parts_.on.device->counters().losses;
   Result<Program> loaded = load_program(parts_);
   const MutexLock lock(mutex_);
   if (!loaded) {

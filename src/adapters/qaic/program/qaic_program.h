@@ -9,6 +9,7 @@
 
 #include "adapters/qaic/api/qaic_handle.h"
 #include "adapters/qaic/program/qaic_attempts.h"
+#include "adapters/qaic/program/qaic_placement.h"
 #include "adapters/qaic/program/qaic_program_states.h"
 #include "base/sync.h"
 #include "corelane/runtime/activation.h"
@@ -25,8 +26,7 @@ class QpcObject;
 /// What a program is made of.
 struct ProgramParts {
   std::shared_ptr<ContextObject> context;
-  QID number = 0;
-  std::shared_ptr<device::Device> device;  ///< Of that number.
+  Placement on;
   std::shared_ptr<QpcObject> qpc;
   std::size_t index = 0;  ///< Of the container.
   std::string name;

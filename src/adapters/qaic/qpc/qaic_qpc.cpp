@@ -70,11 +70,13 @@ std::uint32_t field_bytes(std::uint64_t bytes) {
   return static_cast<std::uint32_t>(std::min(bytes, kMost));
 }
 
-/// Bytes of a part's network: all its segments but the constants.
+/// Bytes of a part's network: all its segments but the constants. Of a chain: those of its parts.
 std::uint64_t network_bytes(const ProgramFile& file, std::size_t part) {
+  const bool all = part == 0 && file.is_chain();
   std::uint64_t sum = 0;
   for (const SegmentInfo& segment : file.segments())
-    if (segment.part == part && segment.kind != SegmentKind::kConstants) sum += segment.size;
+    if ((all || segment.part == part) && segment.kind != SegmentKind::kConstants)
+      sum += segment.size;
   return sum;
 }
 
@@ -173,6 +175,10 @@ const QpcProgram& QpcObject::program(std::size_t index) const noexcept {
 
 const ProgramDescription& QpcObject::description(std::size_t index) const noexcept {
   return state_->file->description(index);
+}
+
+std::size_t QpcObject::parts_of(std::size_t index) const noexcept {
+  return index == 0 && state_->file->is_chain() ? state_->file->part_count() - 1 : 1;
 }
 
 const QAicQpcInfo& QpcObject::info() const noexcept { return state_->info; }

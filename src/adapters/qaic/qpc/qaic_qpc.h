@@ -46,6 +46,8 @@ class QpcObject : public Object {
   /// `index` is below program_count().
   const QpcProgram& program(std::size_t index) const noexcept;
   const ProgramDescription& description(std::size_t index) const noexcept;
+  /// Into how many parts a program was cut; 1: it was not.
+  std::size_t parts_of(std::size_t index) const noexcept;
   /// As the API shows it: names, buffers, figures.
   const QAicQpcInfo& info() const noexcept;
   /// The shapes of a program's buffers, one entry for each mapping.

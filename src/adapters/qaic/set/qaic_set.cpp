@@ -18,11 +18,11 @@ constexpr std::size_t kProfileRing = 8192;
 /// More cores than the device has can never be free; whether those it has are free, it says itself.
 Status check_cores(const ProgramParts& parts, std::uint32_t activations) {
   const std::uint64_t wish = std::max<std::uint32_t>(parts.qpc->description(parts.index).cores, 1);
-  const std::size_t there = parts.device->info().cores.size();
+  const std::size_t there = parts.on.cores;
   if (wish * activations <= there) return {};
   return error(Code::kOutOfCores,
                "{} activations of '{}' with {} cores each need {} cores; device '{}' has {}",
-               activations, parts.name, wish, wish * activations, parts.device->info().instance,
+               activations, parts.name, wish, wish * activations, parts.on.device->info().instance,
                there);
 }
 
@@ -63,13 +63,13 @@ Result<std::shared_ptr<SetObject>> SetObject::create(ProgramParts parts, std::ui
 SetObject::SetObject(std::shared_ptr<ProgramObject> program, InferenceSet set)
     : Object(kKind),
       program_(std::move(program)),
-      clock_(program_->parts().device->clock()),
+      clock_(program_->parts().on.device->clock()),
       set_(std::move(set)) {}
 
 SetObject::Item::Item(SetHandle of, const ProgramObject& program)
     : handle(std::move(of)),
       context(handle.context()),
-      buffers(program.plan(), program.parts().device) {}
+      buffers(program.plan(), program.parts().on.device) {}
 
 /// The handles are those of the set, by their index.
 Status SetObject::fill() {
@@ -228,11 +228,13 @@ QAicProgramInfoV2 SetObject::info() const {
   const ProgramParts& parts = program_->parts();
   QAicProgramInfoV2 info;
   info.programInfo = program_->info();
-  const bool lost = parts.device->health() == device::Health::kLost;
+  const bool lost = parts.on.device->health() == device::Health::kLost;
   info.programInfo.status = lost ? QAIC_PROGRAM_ERROR : QAIC_PROGRAM_FULLY_ACTIVATED;
   info.programInfo.loadedID = lost ? 0 : info.programInfo.programID;
-  info.numQids = 1;
-  info.qid[0] = parts.number;
+  // The structure has room for 16.
+  const std::size_t shown = std::min(parts.on.numbers.size(), std::size(info.qid));
+  info.numQids = static_cast<std::uint32_t>(shown);
+  std::copy_n(parts.on.numbers.begin(), shown, info.qid);
   return info;
 }
 
