@@ -12,6 +12,7 @@
 #include "corelane/base/file.h"
 #include "corelane/base/printable.h"
 #include "corelane/program/program_file.h"
+#include "corelane/runtime/compile_chain.h"
 
 namespace corelane::cli {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> models, parts;
   std::string output;
+  std::vector<std::string> cuts;
   std::vector<std::string> shapes, dims, sets, mean, std, partial, states, custom_operators, attach;
   std::string target;
   std::string layout;
@@ -75,6 +77,17 @@ Result<BatchRange> parse_batch_range(const std::string& text) {
   }
   return BatchRange{static_cast<std::uint32_t>((*sizes)[0]),
                     static_cast<std::uint32_t>((*sizes)[1])};
+}
+
+/// "x,y".
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    if (end > begin) names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
 }
 
 /// The networks of a file of several: those given as files, then those with names.
@@ -165,6 +178,10 @@ Result<CompileOptions> options_of(const Arguments& a) {
 
 /// The program file of several networks, or of one with a name.
 Result<ByteVector> compiled_parts(const Arguments& a, std::vector<PartSource> parts) {
+  if (!a.cuts.empty()) {
+    return error(Code::kInvalidArgument,
+                 "--cut cuts one network into parts; compile each of several alone");
+  }
   if (a.int8.int8) {
     return error(Code::kInvalidArgument,
                  "--int8 calibrates one network with one --dataset; quantize each alone, for one "
@@ -182,18 +199,27 @@ Result<ByteVector> compiled_parts(const Arguments& a, std::vector<PartSource> pa
   return compile_parts(parts, options);
 }
 
+/// The program file of one network, whole or cut into parts.
+Result<ByteVector> compiled_network(const std::string& model, const Arguments& a,
+                                    const CompileOptions& options) {
+  if (a.cuts.empty()) return compile_file(model, options);
+  std::vector<CutNames> cuts;
+  for (const auto& item : a.cuts) cuts.push_back(split_names(item));
+  return compile_chain(model, cuts, options);
+}
+
 Result<ByteVector> compiled(const Arguments& a, std::vector<std::string>& warnings) {
   CORELANE_ASSIGN(auto parts, parts_of(a));
   if (parts.size() > 1 || !a.parts.empty()) return compiled_parts(a, std::move(parts));
   CORELANE_ASSIGN(auto options, options_of(a));
   const std::string& model = a.models.front();
-  if (!a.int8.int8) return compile_file(model, options);
+  if (!a.int8.int8) return compiled_network(model, a, options);
   CORELANE_ASSIGN(const auto quantized, quantize_model(model, options.import, a.int8));
   warnings = quantized.warnings;
   auto& declared = options.import.custom_operators;
   for (const auto& type : quantized.custom_operators)
     if (std::ranges::find(declared, type) == declared.end()) declared.push_back(type);
-  return compile_file(quantized.path, options);
+  return compiled_network(quantized.path, a, options);
 }
 
 void print_findings(const ProgramDescription& description,
@@ -272,10 +298,31 @@ Result<int> run(const Global& global, const Arguments& a) {
   for (std::size_t i = 1; i < file->part_count(); ++i)
     out["other_parts"].push_back(to_json(file->description(i)));
   if (a.int8.int8) out["int8"] = Json{{"warnings", warnings}};
-  for (std::size_t i = 0; !global.json && !global.quiet && i < file->part_count(); ++i)
+  // Those of a chain's parts are told of the whole already.
+  const std::size_t told = file->is_chain() ? 1 : file->part_count();
+  for (std::size_t i = 0; !global.json && !global.quiet && i < told; ++i)
     print_findings(file->description(i), i == 0 ? warnings : std::vector<std::string>());
   print(global, out, fmt::format("{} ({})\n", output.string(), human_bytes(bytes.size())));
   return kExitOk;
+}
+
+/// Shapes, parts and pixels of a network.
+void add_network_options(CLI::App& app, Arguments& a) {
+  add_list(app, "--shape", a.shapes, "NAME=1,3,224,224 (repeatable)");
+  add_list(app, "--dim", a.dims,
+           "NAME=NUMBER: fix an open dimension by its name, or INPUT[AXIS]=NUMBER (repeatable)");
+  add_list(app, "--shape-set", a.sets,
+           "Allowed shapes of all inputs, '1,3,224,224;1,10' (repeatable: a closed list)");
+  add_list(app, "--partial", a.partial,
+           "Input that clients may bring in part, or leave out (repeatable)");
+  add_list(
+      app, "--state", a.states,
+      "OUTPUT=INPUT: the output stays on the device as the input of the next run (repeatable)");
+  add_list(app, "--cut", a.cuts,
+           "VALUE[,VALUE...]: cut the network where these inner values cross, into parts that may "
+           "run on one device each (repeatable, in the order of the network)");
+  add_list(app, "--mean", a.mean, "[NAME=]R,G,B subtracted from real pixels");
+  add_list(app, "--std", a.std, "[NAME=]R,G,B they are divided by");
 }
 
 void add_int8_options(CLI::App& app, QuantizeArguments& a) {
@@ -322,18 +369,7 @@ Action add_compile(CLI::App& parent, Global& global) {
       "With several models --shape, --dim, --shape-set, --mean, --std, --partial and --state are "
       "for each;\n"
       "'PART:' before a value makes it one of that part alone: --shape decoder:ids=1,1");
-  add_list(*app, "--shape", a->shapes, "NAME=1,3,224,224 (repeatable)");
-  add_list(*app, "--dim", a->dims,
-           "NAME=NUMBER: fix an open dimension by its name, or INPUT[AXIS]=NUMBER (repeatable)");
-  add_list(*app, "--shape-set", a->sets,
-           "Allowed shapes of all inputs, '1,3,224,224;1,10' (repeatable: a closed list)");
-  add_list(*app, "--partial", a->partial,
-           "Input that clients may bring in part, or leave out (repeatable)");
-  add_list(
-      *app, "--state", a->states,
-      "OUTPUT=INPUT: the output stays on the device as the input of the next run (repeatable)");
-  add_list(*app, "--mean", a->mean, "[NAME=]R,G,B subtracted from real pixels");
-  add_list(*app, "--std", a->std, "[NAME=]R,G,B they are divided by");
+  add_network_options(*app, *a);
   app->add_option("--layout", a->layout, "Layout rank-4 inputs are offered in: nhwc or nchw");
   app->add_option("--io-dtype", a->io_dtype, "Type float inputs and outputs report (default f16)");
   auto* batch =

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "cli/command.h"
 #include "cli/qaic/container_report.h"
@@ -106,6 +108,24 @@ std::string list_parts(const ProgramFile& file, Json& out) {
   return text;
 }
 
+/// "Chain model/0 -> [x] -> model/1": the parts of a network that was cut, and what each gets of
+/// those before it.
+std::string show_chain(const ProgramFile& file) {
+  std::string text;
+  std::set<std::string_view> made;
+  for (std::size_t i = 1; i < file.part_count(); ++i) {
+    const ProgramDescription& d = file.description(i);
+    std::string links;
+    for (const IoEntry& input : d.inputs)
+      if (made.contains(input.desc.name))
+        links += (links.empty() ? "" : ", ") + input.desc.to_string();
+    text += fmt::format("{}{}", i == 1 ? "Chain      " : fmt::format(" -> [{}] -> ", links),
+                        one_line(d.part));
+    for (const IoEntry& output : d.outputs) made.insert(output.desc.name);
+  }
+  return printable(text) + "\n";
+}
+
 /// "Verdict openvino/3: ..." of each engine that would compute the network wrongly.
 Status list_verdicts(const ProgramFile& file, std::size_t part, Json& out, std::string& text) {
   out["verdicts"] = Json::array();
@@ -129,6 +149,9 @@ Status inspect_program(const ProgramFile& file, const std::string& part, Json& o
     // First, so that who looks at one knows of the others.
     out["parts"] = Json::array();
     text += list_parts(file, out["parts"]);
+    if (file.is_chain()) text += show_chain(file);
+    for (std::size_t i = 1; file.is_chain() && i < file.part_count(); ++i)
+      out["chain"].push_back(file.description(i).part);
   }
   out["program"] = to_json(file.description(index));
   if (parts) text += fmt::format("Of part {}:\n", one_line(file.description(index).part));

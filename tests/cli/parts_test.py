@@ -93,5 +93,41 @@ class Parts(CliTest):
         self.fails(3, "run", both[0], "--part", "x", "--random", parts=("only program files have parts",))
 
 
+class Chain(CliTest):
+    """One network that is cut into parts."""
+
+    def setUp(self):
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])
+        graph = helper.make_graph(
+            [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["b"]),
+             helper.make_node("Sub", ["b", "a"], ["y"])], "skipping", [x], [y])
+        self.model = self.path / "net.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.model)
+        np.save(self.path / "x.npy", np.array([[1, -2, 3, -4]], np.float32))
+
+    def test_a_cut_network_runs_as_the_whole_and_its_parts_alone(self):
+        program = self.path / "net.rknn"
+        out = json.loads(self.ok("compile", self.model, "--cut", "b,a", "-o", program, "--json").stdout)
+        self.assertEqual(out["program"]["part"], "net")
+        self.assertEqual([p["part"] for p in out["other_parts"]], ["net/0", "net/1"])
+        self.ok("run", program, "-i", self.path / "x.npy", "-o", self.path / "out")
+        np.testing.assert_array_equal(np.load(self.path / "out/y.npy"), [[-2, 0, -6, 0]])
+        self.ok("run", program, "--part", "net/0", "-i", self.path / "x.npy", "-o", self.path / "part")
+        np.testing.assert_array_equal(np.load(self.path / "part/a.npy"), [[1, 0, 3, 0]])
+        shown = self.ok("inspect", program, "--load").stdout
+        self.assertIn("Chain", shown)
+        self.assertIn("net/0 -> [", shown)
+        self.assertEqual(json.loads(self.ok("inspect", program, "--json").stdout)["chain"], ["net/0", "net/1"])
+        self.ok("doctor", program)
+        self.ok("bench", program, "-n", "3", "--warm-up", "0")
+
+    def test_a_cut_that_is_none_is_refused(self):
+        program = self.path / "net.rknn"
+        self.fails(3, "compile", self.model, "--cut", "b", "-o", program, parts=("'a'", "--cut b,a"))
+        self.fails(3, "compile", self.model, "--cut", "c", "-o", program, parts=("'c'",))
+        self.fails(3, "compile", self.model, self.model, "--cut", "a", "-o", program)
+
+
 if __name__ == "__main__":
     main()
