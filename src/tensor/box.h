@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "corelane/base/api.h"
 #include "corelane/base/status.h"
 #include "corelane/tensor/shape.h"
 
@@ -23,7 +24,7 @@ struct Box {
   bool is_whole() const noexcept { return extent == whole; }
   bool operator==(const Box&) const = default;
   /// kInvalidArgument where the ranks differ, kOutOfRange with the first dimension that it leaves.
-  Status check() const;
+  CORELANE_API Status check() const;
 
   /// Calls `row(place in the tensor, place in the box, bytes)` for each row of a box that check()
   /// passes.

@@ -184,7 +184,8 @@ Result<StateStore::Slice> ContextState::state_slice(const StateSlice& given,
                  dtype_name(desc.dtype));
   StateStore::Slice slice{
       index, {uses[index].shape, given.start, given.extent, bits / 8}, given.bytes};
-  CORELANE_TRY(slice.box.check().wrap(fmt::format("a slice of state '{}'", desc.name)));
+  if (const Status fits = slice.box.check(); !fits.ok())
+    return error(fits.code(), "a slice of state '{}': {}", desc.name, fits.message());
   if (slice.box.bytes() == given.bytes.size()) return slice;
   return error(Code::kInvalidArgument, "a slice {} of state '{}' has {} bytes, {} are given",
                given.extent.to_string(), desc.name, slice.box.bytes(), given.bytes.size());

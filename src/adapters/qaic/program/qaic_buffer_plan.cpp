@@ -101,7 +101,9 @@ Status BufferPlan::check_parts(const QBuffer* buffers, const SliceParts& parts,
       continue;
     }
     const Box box = box_of(i, specialization, *parts[i]);
-    CORELANE_TRY(box.check().wrap(fmt::format("a slice of buffer {} ('{}')", i, mapping(i).name)));
+    if (const Status inside = box.check(); !inside.ok())
+      return error(inside.code(), "a slice of buffer {} ('{}'): {}", i, mapping(i).name,
+                   inside.message());
     if (box.bytes() != buffers[i].size)
       return error(
           Code::kInvalidArgument, "a slice {} of buffer {} ('{}') has {} bytes, {} are given{}",
@@ -118,8 +120,8 @@ Result<std::size_t> BufferPlan::choose_parts(const QBuffer* buffers, const Slice
   for (std::size_t k = 0; k < specializations(); ++k)
     if (k != now && check_parts(buffers, parts, k).ok()) return k;
   if (specializations() == 1) return error(std::move(why));
-  return error(why.wrap(fmt::format("none of the {} specializations takes these buffers; of {}",
-                                    specializations(), tuple_text(now))));
+  return error(why.code(), "none of the {} specializations takes these buffers; of {}: {}",
+               specializations(), tuple_text(now), why.message());
 }
 
 Result<std::size_t> BufferPlan::choose_by_size(const QBuffer* buffers) const {

@@ -145,6 +145,8 @@ Outcome ExecObjObject::set_slices(SomeBuffers some, const SlicingObject* spec,
   for (std::size_t at = 0; at < some.indices.size() && spec != nullptr; ++at) {
     const std::size_t buffer = some.indices[at];
     if (buffer >= program_->plan()->count() || !spec->slices(buffer)) continue;
+    const QBufferDimensions* const dims = some.dims == nullptr ? nullptr : &some.dims[at];
+    if (BufferPlan::left_out(some.buffers[at], dims)) continue;
     CORELANE_ASSIGN(some.starts[at], spec->start_of(buffer, values));
   }
   return buffers_.set_some(some, generation_ != 0 ? &context_ : nullptr);

@@ -51,7 +51,8 @@ Result<std::shared_ptr<SlicingObject>> SlicingObject::create(
   const std::size_t count = rules.size();
   std::shared_ptr<SlicingObject> made(new SlicingObject(std::move(rules), std::move(plan)));
   for (std::size_t i = 0; i < count; ++i)
-    CORELANE_TRY(made->match(i).wrap(fmt::format("BufferSpecs[{}]", i)));
+    if (const Status matched = made->match(i); !matched.ok())
+      return error(matched.code(), "BufferSpecs[{}]: {}", i, matched.message());
   return made;
 }
 
