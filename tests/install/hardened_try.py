@@ -1,4 +1,6 @@
-"""What an installed tree promises beside its functions: hardened_try.py TREE SOURCE.
+"""What an installed tree promises beside its functions: hardened_try.py TREE SOURCE [FOLDER].
+
+FOLDER: the Python package as it is built.
 
 Every library and program of the tree is built with full RELRO, the stack protector and FORTIFY; the bill of materials
 names each part that is compiled in, and the notices hold its licence.
@@ -11,7 +13,7 @@ import subprocess
 import sys
 import unittest
 
-TREE, SOURCE = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+TREE, SOURCE, *MORE = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 # The largest text of a file that may call nothing of the C library that could be guarded.
 SMALL = 16 << 10
 
@@ -22,17 +24,20 @@ def readelf(*words):
 
 def ours():
     """The ELF files of the tree, those of the engines left out."""
-    for path in sorted(TREE.rglob("*")):
-        if path.is_file() and not path.is_symlink() and "engine" not in path.relative_to(TREE).parts:
-            with open(path, "rb") as file:
-                if file.read(4) == b"\x7fELF" and path.suffix != ".o":
-                    yield path
+    for root in (TREE, *MORE):
+        for path in sorted(root.rglob("*")):
+            if path.is_file() and not path.is_symlink() and "engine" not in path.relative_to(root).parts:
+                with open(path, "rb") as file:
+                    if file.read(4) == b"\x7fELF" and path.suffix != ".o":
+                        yield path
 
 
 class Hardened(unittest.TestCase):
     def test_there_are_libraries_and_programs(self):
         names = {path.name.partition(".so")[0] for path in ours()}
         self.assertGreaterEqual(names, {"libcorelane", "corelane"})
+        if MORE:
+            self.assertTrue([name for name in names if name.startswith("_native.")])
 
     def test_every_file_has_full_relro_and_no_executable_stack(self):
         for path in ours():

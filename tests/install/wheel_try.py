@@ -102,6 +102,11 @@ class Files(unittest.TestCase):
         self.assertGreater(len(bundled), 4)
         self.assertEqual(len(licences), len(bundled), licences)
 
+    def test_every_library_of_ours_guards_its_stack(self):
+        ours = [n for n in self.names if re.search(r"\.so(\.0)?$", n) and not re.search(r"-[0-9a-f]{8}\.so", n)]
+        self.assertGreater(len(ours), 4)
+        self.assertEqual([n for n in ours if b"__stack_chk_fail" not in self.contents[n]], [])
+
     def test_what_is_compiled_in_is_listed_with_its_notices(self):
         name = next(n for n in self.names if n.endswith("/sboms/corelane.cdx.json"))
         parts = {part["name"] for part in json.loads(self.contents[name])["components"]}
