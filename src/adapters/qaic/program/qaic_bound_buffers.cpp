@@ -389,7 +389,7 @@ Status BoundBuffers::copy_partial(Context& context) {
 
 std::vector<StateSlice> BoundBuffers::state_slices() const {
   std::vector<StateSlice> slices;
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+  for (std::size_t i = 0; i < plan_->inputs(); ++i) {
     const Slot& slot = slots_[i];
     if (slot.place != Place::kOwn || slot.box == nullptr) continue;
     slices.push_back({i,
