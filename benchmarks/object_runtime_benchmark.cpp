@@ -15,6 +15,7 @@
 #include <mutex>
 
 #include "corelane/base/clock.h"
+#include "corelane/runtime/compile_chain.h"
 #include "corelane/runtime/inference_set.h"
 #include "corelane/runtime/program.h"
 #include "harness.h"
@@ -37,8 +38,12 @@ constexpr const char* kDevices[] = {"virtual:aic100",
                                     "null:generic:4?a=100us&log=1&name=f",
                                     "null:generic:4?a=100us&name=profiled",
                                     "null:generic:4?a=100us&name=not",
-                                    "null:generic:4?a=100us&name=neither"};
-constexpr QID kVirtual = 0, kOneMs = 1, kTwoMs = 2, kProfiled = 9;
+                                    "null:generic:4?a=100us&name=neither",
+                                    "null:generic:1?a=1ms&name=left",
+                                    "null:generic:1?a=1ms&name=right",
+                                    "null:generic:1?a=2ms&name=whole",
+                                    "null:generic:1?a=2ms&name=again"};
+constexpr QID kVirtual = 0, kOneMs = 1, kTwoMs = 2, kProfiled = 9, kLeft = 12, kWhole = 14;
 /// Three devices that write a line after so many jobs.
 struct LoggedDevices {
   QID first;
@@ -82,8 +87,10 @@ struct TheirSet {
   std::vector<std::vector<float>> memory;
 
   TheirSet(const std::string& onnx, QID device, std::uint32_t size, std::uint32_t activations = 1,
-           const qaic::rt::shContext& context = common_context()) {
-    const auto qpc = container_of(onnx);
+           const qaic::rt::shContext& context = common_context())
+      : TheirSet(container_of(onnx), device, size, activations, context) {}
+  TheirSet(const qaic::rt::shQpc& qpc, const qaic::rt::DeviceChoice& device, std::uint32_t size,
+           std::uint32_t activations, const qaic::rt::shContext& context) {
     set = qaic::rt::InferenceSet::Factory(context, qpc, device, size, activations);
     std::vector<qaic::rt::shInferenceHandle> held(std::size_t{size} * activations);
     for (auto& handle : held) {
@@ -453,6 +460,47 @@ void report_boundaries(Json& report) {
                           {"verdict", word}};
 }
 
+/// x -> Relu -> "half" -> Relu -> y.
+std::string halves_model() {
+  using namespace wire;
+  std::string graph;
+  graph += bytes(1, bytes(1, "x") + bytes(2, "half") + bytes(3, "first") + bytes(4, "Relu"));
+  graph += bytes(1, bytes(1, "half") + bytes(2, "y") + bytes(3, "second") + bytes(4, "Relu"));
+  graph += bytes(2, "halves") + bytes(11, value("x", kN)) + bytes(12, value("y", kN));
+  return number(1, 8) + bytes(7, graph) + bytes(8, number(2, 13));
+}
+
+/// Throughput of a network in two equal parts of 1 ms, on a device each, against the whole one,
+/// 2 ms on one device.
+void against_one_device(Settings settings, Json& list) {
+  settings.block = std::chrono::milliseconds(200);
+  const std::string onnx = halves_model();
+  const auto context = qaic::rt::Context::Factory(
+      nullptr, {kLeft, static_cast<QID>(kLeft + 1), kWhole, static_cast<QID>(kWhole + 1)});
+  const std::vector<CutNames> cuts{{"half"}};
+  const ByteVector file = take(compile_chain(as_byte_span(onnx), cuts));
+  const auto chain =
+      qaic::rt::Qpc::Factory(reinterpret_cast<const std::uint8_t*>(file.data()), file.size(), true);
+  std::vector<std::unique_ptr<TheirSet>> sets;
+  sets.push_back(std::make_unique<TheirSet>(
+      chain, std::string(fmt::format("{}:{}", kLeft, kLeft + 1)), 8, 1, context));
+  for (const QID device : {kWhole, static_cast<QID>(kWhole + 1)})
+    sets.push_back(std::make_unique<TheirSet>(onnx, device, 8, 1, context));
+  std::vector<Contender> contenders;
+  std::vector<double> seconds[3];
+  for (const char* name : {"two devices", "one", "one'"}) {
+    TheirSet* const set = sets[contenders.size()].get();
+    contenders.push_back(
+        metered(seconds[contenders.size()],
+                {name, [set](Duration block) { return set->keep_in_flight(block, 8); }}));
+  }
+  const Times times = measure(contenders, settings);
+  list.push_back(report_ratio("two parts of 1 ms on two devices / 2 ms on one: throughput",
+                              ratio_of(times[1], times[0]), ratio_of(times[1], times[2]), 1.8,
+                              false));
+  list.back()["processor"] = report_processor(seconds);
+}
+
 std::size_t resident_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
@@ -501,6 +549,7 @@ Json run(int argc, char** argv) {
     against_uncaptured(settings, devices, report["ratios"]);
   against_unprofiled(settings, report["ratios"]);
   report_boundaries(report);
+  against_one_device(settings, report["ratios"]);
   a_million(report);
   return report;
 }
