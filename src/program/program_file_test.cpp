@@ -290,7 +290,7 @@ TEST(ProgramFile, ALaterMinorVersionMayUseWhatIsReserved) {
 TEST(ProgramFile, ARequiredFlagOfALaterVersionIsRefused) {
   ByteVector bytes = small_program();
   testing::write_at(bytes, offsetof(format::FixedHeader, minor), std::uint16_t{format::kMinor + 1});
-  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{32});
+  testing::write_at(bytes, offsetof(format::FixedHeader, flags), std::uint32_t{64});
   testing::repair_fixed_header(bytes);
   EXPECT_EQ(open_status(bytes).code(), Code::kVersionMismatch);
 }
