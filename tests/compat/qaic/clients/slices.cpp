@@ -24,7 +24,7 @@ int main(int, char** argv) {
     for (int64_t row = 0; row < 2; ++row) {
       std::vector<std::pair<uint32_t, QBuffer>> slices;
       for (uint32_t i = 0; i < mappings.size(); ++i) {
-        QBuffer slice{kRow, whole.all()[i].buf + row * kRow};
+        QBuffer slice{kRow, whole.all()[i].buf + static_cast<size_t>(row) * kRow};
         slices.emplace_back(i, slice);
       }
       const qaic::rt::BufferDimensions dims(slices.size(), {4, row_dims});
