@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""An inference of corelane.qaicrt from Python against InferenceSession.run() of the same package, in one process: a ReLU
-of 16 floats on one device each. The rivals are a session without a time limit, and one with the limit that execution
-objects have (5 s). Answers are compared first; contenders run in random order in each round; a second session is the A/A
-control; figures are medians of per-round ratios of median calls, with a bootstrap interval."""
+"""An inference of corelane.qaicrt from Python against InferenceSession.run() of the same package, in one process: a
+ReLU of 16 floats on one device each. The rivals are a session without a time limit, and one with the limit that
+execution objects have (5 s). Answers are compared first; contenders run in random order in each round; a second session
+is the A/A control; figures are medians of per-round ratios of median calls, with a bootstrap interval."""
 import argparse
 import os
 import pathlib

@@ -38,7 +38,8 @@ SCRIPTS = {"onnxruntime": ("ort_benchmark.py", "--library", "lib/libbench_shim.s
 SKIPPED = 3  # Exit status of a script that cannot have its rival here, and said why.
 ROUNDS = {"small_model": 61, "sets": 31, "object_runtime": 31, "real_models": 31, "load": 15, "batch_forms": 15,
           "convert": 31, "rknn": 31, "matmul": 15, "onnxruntime": 31, "session": 21, "session_pressure": 7,
-          "timeout": 31, "python_session": 21, "qaicrt": 41, "ggml": 7, "engines": 15, "shape_forms": 15, "scheduler": 5}
+          "timeout": 31, "python_session": 21, "qaicrt": 41, "ggml": 7, "engines": 15, "shape_forms": 15,
+          "scheduler": 5}
 
 
 def run(words) -> int:

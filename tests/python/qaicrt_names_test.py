@@ -21,8 +21,8 @@ NAMES = {
     "Program": "load unload activate deactivate isLoaded isActivated getProgramInfo getAicProgramInfo setId getId "
                "getInferenceCompleteCount getBufferMappings getIoDescriptor initProperties objName "
                "createSlicingSpecHandle",
-    "ExecObj": "setData setDataWithSlices getData run waitForCompletion getId setId objName setCovering getSpecialization getStates "
-               "resetState setState copyState",
+    "ExecObj": "setData setDataWithSlices getData run waitForCompletion getId setId objName setCovering "
+               "getSpecialization getStates resetState setState copyState",
     "Queue": "enqueue initProperties objName",
     "ProgramGroup": "addProgram enable disable setTurn getTurnFigures initProperties objName",
     "QAicProgramGroupProperties": "protocolSelect enableOversubscription",
