@@ -74,14 +74,14 @@ class InferenceBenchmarkSet : public Logger {
   /// where inferences fail, the outcome of the first, after all that were submitted have ended.
   QStatus run(uint64_t count) {
     if (count == 0) return refuse(QS_INVAL, "a run of 0 inferences; ask for 1 or more");
-    return runUntil(count, std::chrono::steady_clock::time_point::max());
+    return runWithin(count, kLongest);
   }
   /// Submits until the time has passed, and waits for what was submitted.
   template <class Rep, class Period>
   QStatus runForDuration(std::chrono::duration<Rep, Period> time) {
-    const auto limit = std::chrono::microseconds(
+    const std::chrono::microseconds limit(
         std::min<uint64_t>(detail::microseconds(time), uint64_t{1} << 50));
-    return runUntil(std::numeric_limits<uint64_t>::max(), std::chrono::steady_clock::now() + limit);
+    return runWithin(std::numeric_limits<uint64_t>::max(), limit);
   }
 
   /// Of the last run that began; zeros before one. Not while one runs.
@@ -110,6 +110,7 @@ class InferenceBenchmarkSet : public Logger {
 
  private:
   using Time = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::microseconds kLongest{int64_t{1} << 50};  ///< Some 35 years.
 
   InferenceBenchmarkSet(const shContext& context, const shQpc& qpc, const DeviceChoice& device,
                         uint32_t setSize, uint32_t numActivations,
@@ -123,7 +124,7 @@ class InferenceBenchmarkSet : public Logger {
     if (properties != nullptr) properties_ = *properties;
   }
 
-  QStatus runUntil(uint64_t count, Time until) {
+  QStatus runWithin(uint64_t count, std::chrono::microseconds limit) {
     if (set_ == nullptr) return refuse(QS_INVAL, "not enabled; call enable() first");
     completed_ = 0;
     stats_ = {};
@@ -131,6 +132,7 @@ class InferenceBenchmarkSet : public Logger {
     if (set_->getAicProgramInfoV2(info) == QS_SUCCESS)
       stats_.batchSize = std::max<uint32_t>(info.programInfo.batchSize, 1);
     const Time began = std::chrono::steady_clock::now();
+    const Time until = began + limit;
     Time said = began;
     uint64_t submitted = 0, ended = 0;
     QStatus first = QS_SUCCESS;

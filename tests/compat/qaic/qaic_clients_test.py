@@ -254,7 +254,8 @@ class Clients(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             for program, done in zip(programs, pool.map(start, programs)):
                 with self.subTest(program=program.name):
-                    self.assertEqual(0, done.returncode, f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
+                    failed = [line for line in done.stdout.splitlines() if line.startswith("failed ")]
+                    self.assertEqual(0, done.returncode, f"{failed}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
                     self.assertGreaterEqual(done.stdout.count("run "), 26)
 
     def test_data_types_of_a_container(self):

@@ -85,7 +85,7 @@ TEST(VendorContainer, EachFieldIsCheckedByName) {
     set(file, at, value, width);
     return file;
   };
-  expect(with(0, 0x1234, 4), Code::kForeignImage, "no container");
+  expect(with(0, 0x1234, 4), Code::kForeignImage, "not a container");
   expect(with(4, 9, 1), Code::kVersionMismatch, "9.1");
   expect(with(6, 2, 2), Code::kMalformed, "compression 2");
   expect(with(8, good.size() + 1), Code::kMalformed, "it says that it has");
