@@ -121,6 +121,10 @@ Result run_case(const Case& c, const std::string& engine,
     const std::string got = kind_of(ran);
     const std::string wanted = kind_of(expected);
     if (got == wanted || got == "has no end" || wanted == "has no end") continue;
+    // Integers beyond 32 bits: OpenVINO by itself refuses a run with them, naming no operator.
+    if (engine == "openvino" && ran.code() == Code::kOutOfRange &&
+        ran.detail(corelane::Detail::kOperator).empty())
+      continue;
     result.outcome = Outcome::kWrong;
     const Status& refused = expected.ok() ? ran : expected;
     result.text += fmt::format("{}: {}/{}: it {} ({}), ONNX Runtime {} ({})\n",
