@@ -39,20 +39,34 @@ Json arguments(const device::JobRecord& r) {
 /// What a job is shown as.
 std::string name_of(const TraceSpan& span) { return span.label.empty() ? "job" : span.label; }
 
-/// The bars of one job: one on each of its cores.
-void add_bars(Json& events, const TraceSpan& span, TimePoint origin, std::size_t cores) {
-  const device::JobRecord& r = span.record;
-  for (std::size_t core = 0; core < cores; ++core) {
-    if (((r.core_bits >> core) & 1U) == 0) continue;
-    events.push_back({{"name", name_of(span)},
+/// One job, or a part of it, on one core.
+struct Bar {
+  const TraceSpan* span;
+  std::size_t core;
+  TimePoint started, ended;
+};
+
+/// The bars of all jobs. A core's do not go back: a part of one job may run after a part of a job
+/// that began later.
+void add_bars(Json& events, const std::vector<TraceSpan>& spans, TimePoint origin,
+              std::size_t cores) {
+  std::vector<Bar> bars;
+  for (const TraceSpan& span : spans)
+    device::for_each_stretch(span.record, [&](const device::JobPart& part) {
+      for (std::size_t core = 0; core < cores; ++core)
+        if (((part.core_bits >> core) & 1U) != 0)
+          bars.push_back({&span, core, part.started, part.ended});
+    });
+  std::ranges::stable_sort(bars, {}, &Bar::started);
+  for (const Bar& bar : bars)
+    events.push_back({{"name", name_of(*bar.span)},
                       {"cat", "run"},
                       {"ph", "X"},
                       {"pid", kProcess},
-                      {"tid", static_cast<int>(core)},
-                      {"ts", microseconds(r.started - origin)},
-                      {"dur", microseconds(r.ended - r.started)},
-                      {"args", arguments(r)}});
-  }
+                      {"tid", static_cast<int>(bar.core)},
+                      {"ts", microseconds(bar.started - origin)},
+                      {"dur", microseconds(bar.ended - bar.started)},
+                      {"args", arguments(bar.span->record)}});
 }
 
 /// An async pair, so that those of several jobs may overlap.
@@ -126,8 +140,8 @@ std::string chrome_trace(const device::DeviceInfo& info, std::span<const TraceSp
   for (const TraceSpan& span : sorted) {
     add_wait(events, span, origin);
     add_host(events, span, origin);
-    add_bars(events, span, origin, info.cores.size());
   }
+  add_bars(events, sorted, origin, info.cores.size());
   const Json trace = {{"traceEvents", std::move(events)},
                       {"displayTimeUnit", "ms"},
                       {"otherData",
@@ -184,11 +198,12 @@ std::vector<double> core_shares(std::span<const device::JobRecord> records, std:
   // No job ran.
   if (last <= first) return shares;
   const double whole = microseconds(last - first);
-  for (const device::JobRecord& r : records) {
-    for (std::size_t core = 0; core < cores; ++core)
-      if (((r.core_bits >> core) & 1U) != 0)
-        shares[core] += microseconds(r.ended - r.started) / whole;
-  }
+  for (const device::JobRecord& r : records)
+    device::for_each_stretch(r, [&](const device::JobPart& part) {
+      for (std::size_t core = 0; core < cores; ++core)
+        if (((part.core_bits >> core) & 1U) != 0)
+          shares[core] += microseconds(part.ended - part.started) / whole;
+    });
   return shares;
 }
 

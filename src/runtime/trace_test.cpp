@@ -128,6 +128,15 @@ TEST(CoreShares, BusyTimeOverTheWholeSpan) {
   EXPECT_EQ(core_shares({}, 2), (std::vector<double>{0.0, 0.0}));
 }
 
+TEST(CoreShares, PartsOfAJobHaveTheirCoresForTheirOwnTime) {
+  device::JobRecord record = job(1, 0b11, 0us, 0us, 10us);
+  record.parts = std::make_shared<const std::vector<device::JobPart>>(std::vector<device::JobPart>{
+      {0b01, TimePoint(0us), TimePoint(4us)}, {0b10, TimePoint(4us), TimePoint(10us)}});
+  const auto shares = core_shares(std::vector{record}, 2);
+  EXPECT_DOUBLE_EQ(shares[0], 0.4);
+  EXPECT_DOUBLE_EQ(shares[1], 0.6);
+}
+
 TEST(Prometheus, CountersCarryHelpTypeAndEscapedLabels) {
   device::DeviceInfo info = three_cores();
   info.instance = "virtual:\"odd\"\\name\n\x1b";

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
@@ -59,6 +61,13 @@ struct LayerTime {
   bool executed = false;  ///< False for layers that were folded or fused away.
 };
 
+/// Where one part of a job ran, and when.
+struct JobPart {
+  std::uint64_t core_bits = 0;
+  TimePoint started{};
+  TimePoint ended{};
+};
+
 /// What happened to one job; also the record in the trace. Times are of the device's clock.
 struct JobRecord {
   std::uint64_t id = 0;           ///< Unique per device.
@@ -74,7 +83,19 @@ struct JobRecord {
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   std::uint64_t queue = 0;  ///< Queue::id() of the one it came through.
+  /// Of a job in several parts (chain_devices()) those that ran, in their order: no part has its
+  /// cores from `started` to `ended` of the whole. Null for any other job.
+  std::shared_ptr<const std::vector<JobPart>> parts;
 };
+/// Calls `f` with each stretch of time in which the job had cores: its parts, or the whole.
+template <typename F>
+void for_each_stretch(const JobRecord& record, F f) {
+  if (record.parts == nullptr) {
+    if (record.core_bits != 0) f(JobPart{record.core_bits, record.started, record.ended});
+    return;
+  }
+  for (const JobPart& part : *record.parts) f(part);
+}
 
 /// When a run began and ended, on the device's clock.
 struct RunSpan {

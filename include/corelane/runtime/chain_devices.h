@@ -18,10 +18,11 @@ class Device;
 /// device runs all of its parts there.
 ///
 /// One inference is one job: it has one deadline, and one record from its first start to its last
-/// end; while a part of it runs on one device, parts of others run on the rest. Its cores are those
-/// of all devices, in the order in which they first stand in `devices`: a mask names cores of each,
-/// "any N" and the platform's choice are of each. Where a device is lost, so is this one: what is
-/// on its way ends with kDeviceLost, and the other devices go on. It is back when all are.
+/// end, with the times of its parts (JobRecord::parts); while a part of it runs on one device,
+/// parts of others run on the rest. Its cores are those of all devices, in the order in which they
+/// first stand in `devices`: a mask names cores of each, "any N" and the platform's choice are of
+/// each. Where a device is lost, so is this one: what is on its way ends with kDeviceLost, and the
+/// other devices go on. It is back when all are.
 ///
 /// Memory is the host's: imports of descriptors are kUnsupported with several devices. Inner values
 /// have one size for each size of the inputs: open dimensions are fixed before a part is prepared.

@@ -59,7 +59,10 @@ void TurnTable::end(std::size_t number, std::uint64_t job, const device::JobReco
     member.first_job = 0;
   }
   if (record.core_bits == 0) return;
-  const Duration ran = (record.ended - record.started) * std::popcount(record.core_bits);
+  Duration ran{};
+  device::for_each_stretch(record, [&](const device::JobPart& part) {
+    ran += (part.ended - part.started) * std::popcount(part.core_bits);
+  });
   member.figures.served += ran;
   double& level = levels_[member.options.priority];
   level = std::max(level, member.level());

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "corelane/device/fence.h"
 #include "corelane/runtime/activation.h"
 #include "device/registry/testing/listed_faults.h"
@@ -207,6 +210,54 @@ TEST(ChainDevice, AFullDeviceRefusesTheWholeOrIsWaitedFor) {
   runs.push_back(contexts[1].submit().value());
   bench.clock->advance(milliseconds(2));
   for (Inference& run : runs) EXPECT_TRUE(run.wait().ok()) << run.wait().to_string();
+}
+
+/// Several threads submit to a line that is mostly full, and wait for room. How many failed.
+int failures_in_turns(const ChainBench& bench, const Program& program) {
+  constexpr int kThreads = 6;
+  std::atomic<int> left{kThreads};
+  std::atomic<int> failed{0};
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&] {
+      Context context = program.new_context().value();
+      EXPECT_TRUE(context.bind_input(0, SetBench::view(kX)).ok());
+      RunOptions options;
+      options.room_until = kNever;
+      for (int round = 0; round < 5; ++round) {
+        auto run = context.submit(options);
+        const Status status = run ? run->wait() : Status(error(run.error()));
+        EXPECT_TRUE(status.ok()) << status.to_string();
+        if (!status.ok()) ++failed;
+      }
+      --left;
+    });
+  while (left > 0) {
+    bench.clock->advance(milliseconds(1));
+    std::this_thread::yield();
+  }
+  return failed;
+}
+
+TEST(ChainDevice, WhatWaitedForRoomRuns) {
+  const ChainBench two({"null:generic:1?a=1ms&depth=2", "null:generic:1?a=1ms&depth=1"});
+  EXPECT_EQ(failures_in_turns(two, two.program), 0);
+  const ChainBench one({"null:generic:1?a=1ms&depth=3", "null"});
+  EXPECT_EQ(failures_in_turns(one, one.load(one.devices[0])), 0);
+}
+
+TEST(ChainDevice, LineThatIsTooShortForItsPartsIsRefusedAtOnce) {
+  const ChainBench bench({"null:generic:1?depth=1", "null"});
+  const Program program = bench.load(bench.devices[0]);
+  Context context = program.new_context().value();
+  ASSERT_TRUE(context.bind_input(0, SetBench::view(kX)).ok());
+  RunOptions options;
+  options.room_until = kNever;
+  const auto run = context.submit(options);
+  ASSERT_FALSE(run);
+  EXPECT_EQ(run.error().code(), Code::kUnsupported);
+  EXPECT_THAT(run.error().message(), HasSubstr("open it with depth=2"));
+  EXPECT_TRUE(context.run().ok()) << "one part after the other needs no line";
 }
 
 TEST(ChainDevice, AnActivationHoldsCoresOfEachDeviceAndGivesThemBack) {

@@ -14,13 +14,17 @@ device::JobRecord chain_record(const ChainExecutable& executable,
                                const std::vector<device::JobRecord>& parts) {
   device::JobRecord record;
   const ChainDevice& device = *executable.device();
+  std::vector<device::JobPart> ran;
   for (std::size_t part = 0; part < parts.size(); ++part) {
     const device::JobRecord& own = parts[part];
     // A part that never began has no core; a stamp may be 0 of its clock.
     if (record.core_bits == 0) record.started = own.started;
-    record.core_bits |= device.members()[device.member_of(part)].cores.among_all(own.core_bits);
+    const auto cores = device.members()[device.member_of(part)].cores.among_all(own.core_bits);
+    if (cores != 0) ran.push_back({cores, own.started, own.ended});
+    record.core_bits |= cores;
     record.ended = std::max(record.ended, own.ended);
   }
+  record.parts = std::make_shared<const std::vector<device::JobPart>>(std::move(ran));
   if (!parts.empty()) {
     record.queued = parts.front().queued;
     record.queue_depth = parts.front().queue_depth;
@@ -42,6 +46,15 @@ Status part_failure(const ChainExecutable& executable, std::size_t part,
   }));
 }
 
+void ChainLine::end() noexcept {
+  std::shared_ptr<device::Fence> none;
+  {
+    const MutexLock lock(mutex);
+    if (--depth == 0) none.swap(drained);
+  }
+  if (none != nullptr) none->signal();
+}
+
 ChainJob::ChainJob(std::shared_ptr<ChainLine> line, std::shared_ptr<ChainBindings> bindings,
                    const device::Submission& submission)
     : line_(std::move(line)), bindings_(std::move(bindings)), finished_(line_->clock) {
@@ -56,10 +69,7 @@ void ChainJob::take(ChainBindings::Jobs parts) noexcept {
   parts_ = std::move(parts);
   pending_ = parts_.size();
   ++line_->ledger->submitted;
-  {
-    const MutexLock lock(line_->mutex);
-    ++line_->depth;
-  }
+  line_->begin();
   for (std::size_t part = 0; part < parts_.size(); ++part)
     parts_[part]->on_done(sure_once<void(device::Completion&)>(
         [self = shared_from_this(), part](device::Completion&) { self->part_done(part); }));
@@ -102,13 +112,8 @@ void ChainJob::finish() noexcept {
   if (!status_.ok()) ++ledger.failed;
   if (!released()) ++ledger.abandoned;
   if (ledger.observers->wants_records()) ledger.observers->note(record_);
-  std::shared_ptr<device::Fence> drained;
-  {
-    const MutexLock lock(line_->mutex);
-    done_.store(true, std::memory_order_release);
-    if (--line_->depth == 0) drained.swap(line_->drained);
-  }
-  if (drained != nullptr) drained->signal();
+  done_.store(true, std::memory_order_release);
+  line_->end();
   finished_.signal(status_);
 }
 

@@ -15,12 +15,20 @@ namespace corelane::runtime {
 
 /// What a queue and its jobs share.
 struct ChainLine {
+  /// A job or a run begins.
+  void begin() noexcept {
+    const MutexLock lock(mutex);
+    ++depth;
+  }
+  /// It has ended; wakes who waits for the last one.
+  void end() noexcept;
+
   std::uint64_t id = 0;
   std::string name;
   std::shared_ptr<Clock> clock;
   std::shared_ptr<ChainLedger> ledger;
   Mutex mutex{LockRank::kLeaf};
-  std::size_t depth CORELANE_GUARDED_BY(mutex) = 0;  ///< Jobs that are not done.
+  std::size_t depth CORELANE_GUARDED_BY(mutex) = 0;  ///< Jobs and runs that are not done.
   /// Signalled when `depth` is 0; null where nobody waits for that.
   std::shared_ptr<device::Fence> drained CORELANE_GUARDED_BY(mutex);
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/guard.h"
 #include "corelane/device/fence.h"
 
 namespace corelane::runtime {
@@ -12,27 +13,53 @@ namespace {
 class AcquiredChain {
  public:
   explicit AcquiredChain(ChainBindings& bindings) : bindings_(&bindings) {}
-  ~AcquiredChain() {
-    if (bindings_ != nullptr) bindings_->give_back();
-  }
+  ~AcquiredChain() { give_back({}); }
   AcquiredChain(const AcquiredChain&) = delete;
   AcquiredChain& operator=(const AcquiredChain&) = delete;
-  void pass_on(const ChainBindings::Jobs& jobs) {
-    std::exchange(bindings_, nullptr)->give_back(jobs);
+  void give_back(ChainBindings::Jobs jobs) noexcept {
+    if (bindings_ != nullptr) std::exchange(bindings_, nullptr)->give_back(std::move(jobs));
   }
 
  private:
   ChainBindings* bindings_;
 };
 
-/// Jobs of parts that must not begin: ends those that are there.
-void take_back(ChainBindings::Jobs& jobs) {
-  for (const auto& job : jobs)
-    if (job != nullptr) job->cancel();
-  for (const auto& job : jobs)
-    if (job != nullptr) job->wait_released();
-  std::ranges::fill(jobs, nullptr);
-}
+/// Jobs of parts, of which none has begun: all end with it that are still there.
+class PartJobs {
+ public:
+  explicit PartJobs(std::size_t parts) : jobs_(parts) {}
+  ~PartJobs() { take_back(); }
+  PartJobs(const PartJobs&) = delete;
+  PartJobs& operator=(const PartJobs&) = delete;
+  std::shared_ptr<device::Completion>& operator[](std::size_t part) { return jobs_[part]; }
+  const ChainBindings::Jobs& all() const noexcept { return jobs_; }
+  ChainBindings::Jobs take() noexcept { return std::exchange(jobs_, {}); }
+  void take_back() {
+    for (const auto& job : jobs_)
+      if (job != nullptr) job->cancel();
+    for (const auto& job : jobs_)
+      if (job != nullptr) job->wait_released();
+    jobs_.clear();
+  }
+
+ private:
+  ChainBindings::Jobs jobs_;
+};
+
+/// A run is under way in its caller's thread.
+class CountedRun {
+ public:
+  explicit CountedRun(ChainLine& line) : line_(line) { line_.begin(); }
+  ~CountedRun() { line_.end(); }
+  CountedRun(const CountedRun&) = delete;
+  CountedRun& operator=(const CountedRun&) = delete;
+
+ private:
+  ChainLine& line_;
+};
+
+/// How long a submission sleeps that found room for some of its parts on a device and not for all.
+constexpr Duration kRoomPause = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -86,53 +113,101 @@ Result<std::vector<device::Submission>> ChainQueue::parts_of(const device::Submi
   return parts;
 }
 
+/// All parts that are on one device wait in its line at first.
+Status ChainQueue::check_room(const ChainExecutable& executable) const {
+  std::vector<std::size_t> waiting(queues_.size());
+  for (std::size_t part = 0; part < executable.parts().size(); ++part)
+    ++waiting[device_->member_of(part)];
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    const device::DeviceInfo& info = device_->members()[i].device->info();
+    if (info.depth_limit != 0 && waiting[i] > info.depth_limit)
+      return error(Code::kUnsupported,
+                   "{} parts run on device '{}', in whose line {} jobs may wait; open it with "
+                   "depth={} or more, or without depth",
+                   waiting[i], info.instance, info.depth_limit, waiting[i]);
+  }
+  return {};
+}
+
+/// The first part waits for the fence that this gives, each other one for the one before it. All
+/// are new: where a part was taken back, its fence is signalled.
+std::shared_ptr<device::Fence> ChainQueue::link(
+    std::vector<device::Submission>& parts,
+    const std::vector<std::shared_ptr<device::Fence>>& wait) const {
+  std::shared_ptr<device::Fence> first;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    auto fence = std::make_shared<device::Fence>(line_->clock);
+    if (part == 0) {
+      first = fence;
+      parts[part].wait = wait;
+    } else {
+      parts[part].wait.clear();
+      parts[part - 1].signal = {fence};
+    }
+    parts[part].wait.push_back(std::move(fence));
+  }
+  return first;
+}
+
 /// All or none, and none waits for room while another holds a place: the part whose device is full
-/// is submitted first at the next try, as std::lock() takes mutexes.
-Result<ChainBindings::Jobs> ChainQueue::submit_parts(std::vector<device::Submission>& parts,
-                                                     TimePoint room_until) const {
-  ChainBindings::Jobs jobs(parts.size());
+/// is submitted first at the next try, as std::lock() takes mutexes. On success `jobs` wait for the
+/// fence.
+Result<std::shared_ptr<device::Fence>> ChainQueue::submit_parts(
+    const device::Submission& job, std::vector<device::Submission>& parts,
+    ChainBindings::Jobs& jobs) const {
+  const TimePoint until = std::min(job.room_until, job.deadline);
   std::size_t first = 0;
   for (;;) {
+    PartJobs placed(parts.size());
+    auto begin = link(parts, job.wait);
     Status refused;
     std::size_t full = first;
     for (std::size_t i = 0; i < parts.size() && refused.ok(); ++i) {
       const std::size_t part = (first + i) % parts.size();
-      parts[part].room_until = i == 0 ? room_until : TimePoint{};
-      auto job = queue_of(part).submit(parts[part]);
-      if (job) {
-        jobs[part] = std::move(*job);
+      parts[part].room_until = i == 0 ? job.room_until : TimePoint{};
+      auto submitted = queue_of(part).submit(parts[part]);
+      if (submitted) {
+        placed[part] = *std::move(submitted);
         continue;
       }
-      refused = job.error();
+      refused = submitted.error();
       full = part;
     }
-    if (refused.ok()) return jobs;
-    take_back(jobs);
+    if (refused.ok()) {
+      jobs = placed.take();
+      return begin;
+    }
     // It has waited for room already, or there is nothing to wait for.
-    const bool again = refused.code() == Code::kBusy && full != first &&
-                       line_->clock->now() < std::min(room_until, parts.front().deadline);
+    const bool again =
+        refused.code() == Code::kBusy && full != first && line_->clock->now() < until;
     if (!again) return error(std::move(refused));
+    // Room for one would be found at once, again and again.
+    const bool shared = std::ranges::any_of(placed.all(), [&](const auto& other) {
+      return other != nullptr &&
+             device_->member_of(static_cast<std::size_t>(&other - placed.all().data())) ==
+                 device_->member_of(full);
+    });
     first = full;
+    placed.take_back();
+    if (shared) begin->wait(std::min(until, line_->clock->now() + kRoomPause));
   }
 }
 
 Result<std::shared_ptr<device::Completion>> ChainQueue::submit(const device::Submission& job) {
   CORELANE_ASSIGN(const auto bindings, bindings_of(job));
   CORELANE_ASSIGN(std::vector<device::Submission> parts, parts_of(job, *bindings));
+  CORELANE_TRY(check_room(bindings->executable()));
   CORELANE_TRY(bindings->acquire());
   AcquiredChain acquired(*bindings);
   auto made = std::make_shared<ChainJob>(line_, bindings, job);
-  // The first part waits for all to be submitted, each other one for the one before it.
-  std::vector<std::shared_ptr<device::Fence>> after;
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    after.push_back(std::make_shared<device::Fence>(line_->clock));
-    parts[part].wait.push_back(after.back());
-    if (part > 0) parts[part - 1].signal.push_back(after.back());
-  }
-  CORELANE_ASSIGN(ChainBindings::Jobs jobs, submit_parts(parts, job.room_until));
-  acquired.pass_on(jobs);
+  ChainBindings::Jobs jobs;
+  ChainBindings::Jobs kept(parts.size());
+  CORELANE_ASSIGN(const auto begin, submit_parts(job, parts, jobs));
+  // Nothing fails from here on.
+  std::ranges::copy(jobs, kept.begin());
+  acquired.give_back(std::move(kept));
   made->take(std::move(jobs));
-  after.front()->signal();
+  begin->signal();
   return made;
 }
 
@@ -143,7 +218,8 @@ Status ChainQueue::run_parts(std::vector<device::Submission>& parts,
   Status status;
   for (std::size_t part = 0; part < parts.size() && status.ok(); ++part)
     status = part_failure(executable, part, queue_of(part).run(parts[part], &records[part]));
-  record = chain_record(executable, records);
+  run_callback("runtime", "the record of a chain",
+               [&] { record = chain_record(executable, records); });
   return status;
 }
 
@@ -159,7 +235,8 @@ Status ChainQueue::run(const device::Submission& job, device::JobRecord* record)
   CORELANE_ASSIGN(const auto bindings, bindings_of(job));
   CORELANE_ASSIGN(std::vector<device::Submission> parts, parts_of(job, *bindings));
   CORELANE_TRY(bindings->acquire());
-  const AcquiredChain acquired(*bindings);
+  AcquiredChain acquired(*bindings);
+  const CountedRun counted(*line_);
   ChainLedger& ledger = *line_->ledger;
   device::JobRecord made;
   const Status status = run_parts(parts, bindings->executable(), made);
@@ -171,6 +248,8 @@ Status ChainQueue::run(const device::Submission& job, device::JobRecord* record)
   if (!status.ok()) ++ledger.failed;
   if (ledger.observers->wants_records()) ledger.observers->note(made);
   if (record != nullptr) *record = made;
+  // A callback of a fence may submit these bindings again.
+  acquired.give_back({});
   for (const auto& fence : job.signal) fence->signal(status);
   return status;
 }

@@ -27,8 +27,14 @@ class ChainQueue final : public device::Queue {
   Result<std::vector<device::Submission>> parts_of(const device::Submission& job,
                                                    const ChainBindings& bindings) const;
   device::Queue& queue_of(std::size_t part) const { return *queues_[device_->member_of(part)]; }
-  Result<ChainBindings::Jobs> submit_parts(std::vector<device::Submission>& parts,
-                                           TimePoint room_until) const;
+  /// kUnsupported where a device's line is too short for the parts on it.
+  Status check_room(const ChainExecutable& executable) const;
+  std::shared_ptr<device::Fence> link(
+      std::vector<device::Submission>& parts,
+      const std::vector<std::shared_ptr<device::Fence>>& wait) const;
+  Result<std::shared_ptr<device::Fence>> submit_parts(const device::Submission& job,
+                                                      std::vector<device::Submission>& parts,
+                                                      ChainBindings::Jobs& jobs) const;
   Status run_parts(std::vector<device::Submission>& parts, const ChainExecutable& executable,
                    device::JobRecord& record) const;
 
