@@ -267,7 +267,13 @@ template <class Apply>
 Status ContextState::redirect(Slot& place, void* data, const Apply& apply) {
   if (place.view.data == data) return {};
   std::swap(place.view.data, data);
-  Status status = apply();
+  Status status;
+  try {
+    status = apply();
+  } catch (...) {
+    std::swap(place.view.data, data);
+    throw;
+  }
   if (!status.ok()) {
     std::swap(place.view.data, data);
     ready_ = ready_ && apply().ok();
@@ -369,13 +375,46 @@ Status ContextState::bind_all(const std::vector<Shape>& shapes, std::span<const 
                  "{} input and {} output views are given; program '{}' has {} and {}",
                  inputs.size(), outputs.size(), program_->description.name, inputs_.size(),
                  outputs_.size());
-  if (!turn_to(shapes)) {
+  const bool same = ready_ && shapes == shapes_;
+  const bool back = !same && turn_to(shapes);
+  if (!same && !back) {
     CORELANE_TRY(runtime::check_shapes(program_->description, shapes));
     CORELANE_TRY(leave_for(shapes));
   }
-  for (std::size_t i = 0; i < inputs.size(); ++i) CORELANE_TRY(bind_input_view(i, inputs[i], {}));
-  for (std::size_t i = 0; i < outputs.size(); ++i) CORELANE_TRY(bind_output_view(i, outputs[i]));
-  return {};
+  std::size_t input = 0;
+  std::size_t output = 0;
+  const auto bind = [&]() -> Status {
+    for (; input < inputs.size(); ++input) CORELANE_TRY(bind_input_view(input, inputs[input], {}));
+    for (; output < outputs.size(); ++output)
+      CORELANE_TRY(bind_output_view(output, outputs[output]));
+    return {};
+  };
+  if (!back) return bind();
+  Status status;
+  try {
+    status = bind();
+  } catch (...) {
+    forget_from(input, output);
+    throw;
+  }
+  if (input == inputs_.size() && output == outputs_.size()) return status;
+  forget_from(input, output);
+  Status renewed = reshape(shapes);
+  return status.ok() ? std::move(renewed) : std::move(status);
+}
+
+/// What turn_to() has brought back and its user has not bound again is memory that may be gone: the
+/// tensors from `input` and `output` on are free, and the bindings that know it are given up.
+void ContextState::forget_from(std::size_t input, std::size_t output) noexcept {
+  for (; input < inputs_.size(); ++input) inputs_[input] = free_input(input);
+  for (; output < outputs_.size(); ++output) outputs_[output] = free_output(output);
+  std::shared_ptr<device::Bindings> gone;
+  {
+    const MutexLock lock(mutex_);
+    gone.swap(bindings_);
+  }
+  job_.bindings.reset();
+  ready_ = false;
 }
 
 /// Converted now, so `view` may go when this returns.

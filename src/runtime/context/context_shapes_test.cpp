@@ -272,6 +272,31 @@ TEST(ContextShapes, MemoryOfShapesThatWereLeftIsNotBoundBySingleCalls) {
   two.told_in_run(1);
 }
 
+TEST(ContextShapes, OutputsThatAReturnToShapesDoesNotBindAreFree) {
+  TwoShapes two;
+  for (const std::size_t k : {0U, 1U, 0U, 1U, 0U}) two.told_in_run(k);
+  two.y[1].assign(4, -7.0F);
+  const std::vector<TensorView> inputs{view_of(two.x[1], two.shapes[1][0])};
+  ASSERT_TRUE(two.context.bind_all(two.shapes[1], inputs, {}).ok());
+  ASSERT_TRUE(two.context.run().ok());
+  EXPECT_EQ(two.y[1], std::vector<float>(4, -7.0F)) << "this memory may be another's by now";
+  EXPECT_EQ(floats_of(two.context.output(0).value()), std::vector<float>(4, 5.0F));
+  for (const std::size_t k : {0U, 1U, 0U}) two.told_in_run(k);
+}
+
+TEST(ContextShapes, ReturnToShapesThatFailsBindsNothingOfThen) {
+  TwoShapes two;
+  for (const std::size_t k : {0U, 1U, 0U, 1U, 0U}) two.told_in_run(k);
+  two.y[1].assign(4, -7.0F);
+  std::vector<TensorView> inputs{view_of(two.x[1], two.shapes[1][0])};
+  inputs[0].size = 1;
+  const std::vector<MutableTensorView> outputs{view_of(two.y[1], two.shapes[1][0])};
+  EXPECT_FALSE(two.context.bind_all(two.shapes[1], inputs, outputs).ok());
+  ASSERT_TRUE(two.context.run().ok());
+  EXPECT_EQ(two.y[1], std::vector<float>(4, -7.0F));
+  for (const std::size_t k : {1U, 0U, 1U}) two.told_in_run(k);
+}
+
 TEST(ContextShapes, ContentSurvivesTheStepFromOpenToStatic) {
   // The device refuses an open batch, so the first executable is y = f([1, 3], [4, ?]).
   FakeConfig config;

@@ -381,7 +381,6 @@ bool ContextState::has_face() const {
 
 /// Everything of now changes places with everything of then: nothing is made, checked or copied.
 bool ContextState::turn_to(const std::vector<Shape>& shapes) {
-  if (ready_ && shapes == shapes_) return true;
   if (!has_face()) return false;
   runtime::FormBindings::Kept* const then = forms_.find_face(shapes, face_generation());
   if (then == nullptr) return false;

@@ -160,6 +160,7 @@ struct ContextState {
   // bind_input() and bind_output() in a call that has the lock.
   Status bind_input_view(std::size_t index, const TensorView& view, const ConvertOptions& convert);
   Status bind_output_view(std::size_t index, const MutableTensorView& view);
+  void forget_from(std::size_t input, std::size_t output) noexcept;
   Status put_input(std::size_t index, runtime::Slot slot);
   Status put_output(std::size_t index, runtime::Slot slot);
   Result<device::TensorRef> own_input(std::size_t index);
