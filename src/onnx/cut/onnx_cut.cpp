@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "onnx/check/onnx_check.h"
 #include "onnx/cut/onnx_cut_plan.h"
 #include "onnx/graph/onnx_describe.h"
+#include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_model_bytes.h"
 #include "onnx/infer/onnx_graph_facts.h"
 #include "onnx/onnx_complete.h"
@@ -27,6 +29,15 @@ Status check_borders(const ProgramDescription& whole) {
         return error(Code::kUnsupported,
                      "'{}' is no tensor of numbers; a network with one cannot be cut into parts",
                      entry.desc.name);
+  for (const IoEntry& output : whole.outputs)
+    if (std::ranges::any_of(whole.inputs, [&](const IoEntry& input) {
+          return input.desc.name == output.desc.name;
+        }))
+      return error(
+          Code::kUnsupported,
+          "output '{0}' is input '{0}' itself, which no part makes; leave that output out, "
+          "or put an Identity before it, to cut the network",
+          output.desc.name);
   return {};
 }
 
@@ -174,7 +185,18 @@ void take_entries(const std::vector<IoEntry>& whole, std::vector<IoEntry>& part)
       if (own.desc.name == entry.desc.name) entry = own;
 }
 
-ImportOptions part_options(const ImportedModel& whole, const ImportOptions& options) {
+bool has_operator(const ::onnx::GraphProto& graph, const CustomOperatorDecl& op) {
+  return std::ranges::any_of(graph.node(), [&](const ::onnx::NodeProto& node) {
+    if (node.op_type() == op.type && node.domain() == op.domain) return true;
+    return std::ranges::any_of(subgraphs(node),
+                               [&](const auto* below) { return has_operator(*below, op); });
+  });
+}
+
+/// Of what was declared for the whole network: a type that a part does not have is a mistake, and a
+/// standard one must be named.
+ImportOptions part_options(const ImportedModel& whole, const ::onnx::GraphProto& graph,
+                           const ImportOptions& options) {
   ImportOptions part;
   part.io_dtype = options.io_dtype;
   part.input_layout = options.input_layout;
@@ -182,9 +204,9 @@ ImportOptions part_options(const ImportedModel& whole, const ImportOptions& opti
   part.cores = options.cores;
   part.batch = options.batch;
   part.deadline = options.deadline;
-  // A part may have some of those that were declared.
-  if (!whole.description.custom_operators.empty())
-    part.custom_operators = {std::string(kEveryCustomOperator)};
+  for (const CustomOperatorDecl& op : whole.description.custom_operators)
+    if (has_operator(graph, op))
+      part.custom_operators.push_back(op.domain.empty() ? op.type : op.domain + "." + op.type);
   return part;
 }
 
@@ -195,10 +217,10 @@ Result<std::vector<ImportedModel>> cut(const ImportedModel& whole, std::span<con
   CORELANE_TRY(read_model(whole.graph, model));
   CORELANE_ASSIGN(const CutPlan plan, CutPlan::make(model.graph(), cuts));
   const PartMaker maker(model, whole.constants, plan);
-  const ImportOptions own = part_options(whole, options);
   std::vector<ImportedModel> parts;
   for (int i = 0; i < plan.parts(); ++i) {
     CORELANE_ASSIGN(::onnx::ModelProto part, maker.make(i));
+    const ImportOptions own = part_options(whole, part.graph(), options);
     ImportedModel& made = parts.emplace_back();
     CORELANE_TRY(complete_model(part, whole.constants, own, {}, made)
                      .wrap(fmt::format("part {} of {}", i, plan.parts())));

@@ -161,6 +161,35 @@ TEST(OnnxCut, AValueOfUnknownTypeIsRefused) {
   EXPECT_THAT(made.error().message(), HasSubstr("'a'"));
 }
 
+TEST(OnnxCut, PartsKnowTheCustomOperatorsThatTheyHave) {
+  TestModel m;
+  m.input("x", {1, 2}).output("y", {1, 2});
+  m.node("Relu", {"x"}, {"a"});
+  m.node("Neg", {"a"}, {"b"});
+  m.node("Abs", {"b"}, {"y"});
+  ImportOptions options;
+  options.custom_operators = {"Relu", "Neg"};  // Of the standard: to be run by the host.
+  const auto chain = cut(m, {{"a"}, {"b"}}, options);
+  ASSERT_TRUE(chain) << chain.error().to_string();
+  ASSERT_EQ(chain->parts.size(), 3U);
+  const auto declared = [&](std::size_t part) {
+    std::vector<std::string> types;
+    for (const auto& op : chain->parts[part].description.custom_operators) types.push_back(op.type);
+    return types;
+  };
+  EXPECT_THAT(declared(0), ElementsAre("Relu"));
+  EXPECT_THAT(declared(1), ElementsAre("Neg"));
+  EXPECT_TRUE(declared(2).empty());
+}
+
+TEST(OnnxCut, OutputThatIsAnInputIsRefusedByName) {
+  TestModel m;
+  m.input("x", {1, 2}).output("y", {1, 2}).output("x", {1, 2});
+  m.node("Relu", {"x"}, {"a"});
+  m.node("Neg", {"a"}, {"y"});
+  EXPECT_THAT(refusal(m, {{"a"}}).message(), HasSubstr("output 'x' is input 'x' itself"));
+}
+
 TEST(OnnxCut, FixedShapesAndTheBordersAreThoseOfTheWhole) {
   TestModel m;
   m.input("x", {"n", 3, 8, 8}).output("y", {"n", 3, 8, 8});
