@@ -211,7 +211,7 @@ std::shared_ptr<const OrtCopy> OrtProgram::better_copy(const OrtCopy& used) {
   if (later_ == nullptr || !used.plain) return nullptr;
   later_->note_run();
   if (!later_->done()) return nullptr;
-  auto copy = copy_for(1);  // It is there.
+  auto copy = optimised_copy(1);  // It is there.
   return copy ? std::move(*copy) : nullptr;
 }
 
@@ -244,9 +244,10 @@ Result<OrtProgram::CopyPtr> OrtProgram::optimised_copy(std::size_t threads) {
   });
 }
 
+/// The plain one while it is there: a request may be made within the time limit of a run, and goes
+/// over to the optimised one later.
 Result<OrtProgram::CopyPtr> OrtProgram::copy_for(std::size_t width) {
   const std::size_t threads = threads_for(width);
-  if (later_ != nullptr) later_->wait();
   if (threads == 1)
     if (CopyPtr plain = plain_copy()) return plain;
   return optimised_copy(threads);
@@ -261,7 +262,10 @@ Result<std::unique_ptr<device::LaneRequest>> OrtProgram::new_request(std::size_t
   return make_ort_request(shared_from_this(), std::move(copy), width);
 }
 
+/// Outside of any run, so that what is made next has the optimised copy that is under way: engines
+/// are timed with it.
 Status OrtProgram::reserve(std::size_t width, std::size_t /*requests*/) {
+  if (later_ != nullptr) later_->wait();
   const auto copy = copy_for(width);
   return copy ? Status() : copy.error();
 }
