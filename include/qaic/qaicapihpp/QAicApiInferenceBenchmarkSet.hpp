@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -26,6 +27,8 @@ struct InferenceBenchmarkStats {
 class InferenceBenchmarkSet : public Logger {
  public:
   /// Gets each inference: its number in the run, and its outcome. Called in the thread that runs.
+  /// It may call any method; disable() and a run in it are QS_BUSY, and another callback is for the
+  /// next run. What it throws goes to the context's log, once in a run, and the run goes on.
   using CompletionCallback = std::function<void(uint64_t, QStatus)>;
 
   /// Null `properties`: the defaults. It holds no cores until enable(). Throws CoreExceptionInit.
@@ -35,8 +38,8 @@ class InferenceBenchmarkSet : public Logger {
                                          const InferenceSetProperties* properties = nullptr) {
     detail::checkGiven("InferenceBenchmarkSet", context != nullptr, "context");
     detail::checkGiven("InferenceBenchmarkSet", qpc != nullptr, "Qpc");
-    return shInferenceBenchmarkSet(new InferenceBenchmarkSet(context, qpc, device, setSize,
-                                                             numActivations, properties));
+    return shInferenceBenchmarkSet(
+        new InferenceBenchmarkSet(context, qpc, device, setSize, numActivations, properties));
   }
 
   /// Makes the activations and handles, with random inputs. Nothing where that was done. The codes
@@ -63,15 +66,17 @@ class InferenceBenchmarkSet : public Logger {
       return refuse(e.status(), e.msg());
     }
   }
-  /// Gives the activations back.
+  /// Gives the activations back. QS_BUSY while it runs.
   QStatus disable() {
+    if (running_) return refuse(QS_BUSY, "it runs; call disable() when the run has ended");
     set_ = nullptr;
     vectors_.clear();
     return QS_SUCCESS;
   }
 
-  /// So many inferences, as many at a time as there are handles. QS_INVAL before enable() or for 0;
-  /// where inferences fail, the outcome of the first, after all that were submitted have ended.
+  /// So many inferences, as many at a time as there are handles. QS_INVAL before enable() or for 0,
+  /// QS_BUSY while it runs; where inferences fail, the outcome of the first, after all that were
+  /// submitted have ended.
   QStatus run(uint64_t count) {
     if (count == 0) return refuse(QS_INVAL, "a run of 0 inferences; ask for 1 or more");
     return runWithin(count, kLongest);
@@ -124,8 +129,28 @@ class InferenceBenchmarkSet : public Logger {
     if (properties != nullptr) properties_ = *properties;
   }
 
+  /// True once; false again when it goes.
+  class Running {
+   public:
+    explicit Running(std::atomic<bool>& flag) : flag_(flag), mine_(!flag.exchange(true)) {}
+    ~Running() {
+      if (mine_) flag_ = false;
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    bool mine() const noexcept { return mine_; }
+
+   private:
+    std::atomic<bool>& flag_;
+    const bool mine_;
+  };
+
   QStatus runWithin(uint64_t count, std::chrono::microseconds limit) {
     if (set_ == nullptr) return refuse(QS_INVAL, "not enabled; call enable() first");
+    const Running now(running_);
+    if (!now.mine()) return refuse(QS_BUSY, "it runs; run it again when that has ended");
+    const CompletionCallback callback = callback_;
+    bool threw = false;
     completed_ = 0;
     stats_ = {};
     QAicProgramInfoV2 info{};
@@ -154,7 +179,7 @@ class InferenceBenchmarkSet : public Logger {
       if (status == QS_SUCCESS) ++completed_;
       if (first == QS_SUCCESS) first = status;
       countNow(began);
-      if (callback_) callback_(id, status);
+      if (callback) give(callback, id, status, threw);
       say(said);
     }
     countNow(began);
@@ -166,6 +191,18 @@ class InferenceBenchmarkSet : public Logger {
     if (status == QS_SUCCESS) status = set_->submit(handle, id);
     if (status != QS_SUCCESS && handle != nullptr) static_cast<void>(set_->putCompleted(handle));
     return status;
+  }
+  /// Nothing that is thrown passes a run: its inferences would stay in flight.
+  void give(const CompletionCallback& callback, uint64_t id, QStatus status, bool& threw) const {
+    try {
+      callback(id, status);
+      return;
+    } catch (const std::exception& e) {
+      if (!threw) log(QL_ERROR) << "the completion callback threw: " << e.what();
+    } catch (...) {
+      if (!threw) log(QL_ERROR) << "the completion callback threw what is no std::exception";
+    }
+    threw = true;
   }
   void countNow(Time began) {
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - began;
@@ -191,6 +228,7 @@ class InferenceBenchmarkSet : public Logger {
   shInferenceSet set_;
   std::vector<shInferenceVector> vectors_;
   std::atomic<uint64_t> completed_{0};
+  std::atomic<bool> running_{false};
   InferenceBenchmarkStats stats_;
   QLogLevel level_ = QL_INFO;
   std::chrono::milliseconds period_{0};

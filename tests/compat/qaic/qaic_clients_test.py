@@ -244,6 +244,9 @@ class Clients(unittest.TestCase):
         done = run([CORELANE, "compile", self.pair.folder / "model.onnx", layer, "--target", "aic100", "--cores", "2",
                     "-o", parts])
         self.assertEqual(0, done.returncode, done.stderr)
+        done = run([CORELANE, "compile", self.pair.folder / "model.onnx", "--target", "aic100", "--cut", "product",
+                    "-o", self.folder / "cut"])
+        self.assertEqual(0, done.returncode, done.stderr)
         programs = sorted(CLIENTS.glob("qaic_client_statements_*"))
         self.assertEqual(4, len(programs))
 

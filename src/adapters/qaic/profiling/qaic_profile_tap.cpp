@@ -64,6 +64,12 @@ void ProfileTap::remove(const std::shared_ptr<ProfileSink>& sink) {
   gone = std::exchange(sinks_, std::make_shared<const Sinks>(std::move(fewer)));
 }
 
+std::uint64_t take_dropped(const ProfileSubscriptions& subscriptions) noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& one : subscriptions) sum += one->take_dropped();
+  return sum;
+}
+
 Result<ProfileSubscriptions> subscribe_all(const ProfileTaps& taps,
                                            const std::shared_ptr<ProfileSink>& sink) {
   ProfileSubscriptions made;
@@ -74,13 +80,47 @@ Result<ProfileSubscriptions> subscribe_all(const ProfileTaps& taps,
   return made;
 }
 
+namespace {
+
+/// The characters of an expression, times all counts of its repetitions: no less than there are
+/// with these written out. Saturates at NameExpression::kMostWritten + 1.
+std::size_t written_out(const std::string& text) {
+  constexpr std::size_t kOver = NameExpression::kMostWritten + 1;
+  std::size_t size = text.size();
+  bool in_class = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+      continue;
+    }
+    if (text[i] == '[') in_class = true;
+    if (text[i] == ']') in_class = false;
+    if (text[i] != '{' || in_class) continue;
+    std::size_t most = 1, number = 0;
+    for (++i; i < text.size() && text[i] != '}'; ++i) {
+      const bool digit = text[i] >= '0' && text[i] <= '9';
+      number = digit ? std::min(number * 10 + static_cast<std::size_t>(text[i] - '0'), kOver) : 0;
+      most = std::max(most, number);
+    }
+    size = std::min(size * most, kOver);
+  }
+  return size;
+}
+
+}  // namespace
+
 Result<NameExpression> NameExpression::create(const std::string& text) {
   if (text.size() > kMostExpression)
     return error(Code::kInvalidArgument,
                  "the expression on names has {} characters; at most {} are allowed", text.size(),
                  kMostExpression);
+  if (written_out(text) > kMostWritten)
+    return error(Code::kInvalidArgument,
+                 "the expression '{}' repeats too much: its {} characters times the counts of its "
+                 "repetitions are more than {}; use * or + for many",
+                 text, text.size(), kMostWritten);
   try {
-    // A name is tried in a time that does not explode, and without recursion over its length.
+    // A name is tried in a time that does not explode.
     return NameExpression(
         std::regex(text, std::regex::ECMAScript | std::regex_constants::__polynomial));
   } catch (const std::regex_error& e) {

@@ -44,9 +44,15 @@ class ProfileSubscription {
   void flush() const {
     if (observation_ != nullptr) observation_->flush();
   }
+  /// Records of a set that found no room since this was asked before.
+  std::uint64_t take_dropped() noexcept {
+    const std::uint64_t all = observation_ != nullptr ? observation_->dropped() : 0;
+    return all - told_.exchange(all);
+  }
   const std::shared_ptr<ProfileTap>& tap() const noexcept { return tap_; }
 
  private:
+  std::atomic<std::uint64_t> told_{0};
   const std::shared_ptr<ProfileTap> tap_;
   const std::shared_ptr<ProfileSink> sink_;
   const std::shared_ptr<device::Observation> observation_;  ///< Null: not of a set.
@@ -91,15 +97,21 @@ class ProfileTap : public std::enable_shared_from_this<ProfileTap> {
 using ProfileTaps = std::vector<std::shared_ptr<ProfileTap>>;
 using ProfileSubscriptions = std::vector<std::shared_ptr<ProfileSubscription>>;
 
+/// Of all together.
+std::uint64_t take_dropped(const ProfileSubscriptions& subscriptions) noexcept;
 /// `sink` gets the records of all. Those of ProfileTap::subscribe(); a failure leaves none.
 Result<ProfileSubscriptions> subscribe_all(const ProfileTaps& taps,
                                            const std::shared_ptr<ProfileSink>& sink);
 
 /// An expression on names of programs, compiled once. ECMAScript, without back references, of at
-/// most kMostExpression characters; it is to match the whole name. Any thread.
+/// most kMostExpression characters, and kMostWritten with its repetitions written out: "(ab){3}"
+/// has
+/// 21. It is to match the whole name. Any thread.
 class NameExpression {
  public:
   static constexpr std::size_t kMostExpression = 256;
+  /// The library recurses over what is written out: this takes some 200 KiB of stack.
+  static constexpr std::size_t kMostWritten = 4096;
   static constexpr std::size_t kMostName = 256;
   /// kInvalidArgument.
   static Result<NameExpression> create(const std::string& text);

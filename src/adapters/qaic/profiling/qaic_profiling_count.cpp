@@ -20,7 +20,7 @@ struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<
         const MutexLock lock(mutex);
         auto all = collector.add({program, record});
         if (!all) return;
-        job = delivery_of(*std::move(all), run);
+        job = delivery_of(*std::move(all), take_dropped(subscriptions), run);
         if (delivery.try_post(job).ok()) return;
       }
       delivery.post(std::move(job));
@@ -28,10 +28,12 @@ struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<
   }
 
   /// The subscriptions of the run end with its report: from then on inferences cost nothing.
-  dispatch::CallbackThread::Job delivery_of(std::vector<ProfileSample> samples, std::uint64_t of) {
+  dispatch::CallbackThread::Job delivery_of(std::vector<ProfileSample> samples,
+                                            std::uint64_t dropped, std::uint64_t of) {
     auto report = std::make_shared<ProfileReport>();
     report->programs = programs;
     report->samples = std::move(samples);
+    report->dropped = dropped;
     return [self = shared_from_this(), report = std::move(report), of] {
       self->end(of);
       self->delivery.deliver(*report);
@@ -82,7 +84,7 @@ struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<
         for (const auto& one : ended) one->flush();
       const MutexLock lock(mutex);
       auto all = collector.stop();
-      if (all && deliver) job = delivery_of(*std::move(all), run);
+      if (all && deliver) job = delivery_of(*std::move(all), take_dropped(ended), run);
     }
     if (job) delivery.post(std::move(job));
   }

@@ -81,6 +81,8 @@ struct StreamProfilingObject::State final : ProfileSink,
       subscriptions.erase(rest.begin(), rest.end());
     }
     for (const auto& one : gone) one->flush();
+    const MutexLock lock(mutex);
+    lost += take_dropped(gone);
     return {};
   }
 
@@ -128,6 +130,7 @@ struct StreamProfilingObject::State final : ProfileSink,
     std::optional<ProfileReport> report;
     {
       const MutexLock lock(mutex);
+      lost += take_dropped(there);
       cut_due();
       if (ready.empty()) return;
       report = std::move(ready.front());
@@ -140,6 +143,7 @@ struct StreamProfilingObject::State final : ProfileSink,
   }
   void put(ProfileReport report) CORELANE_REQUIRES(mutex) {
     report.handle = options.name;
+    report.dropped += std::exchange(lost, 0);
     report.programs = programs;
     // Also those that have left meanwhile.
     for (const ProfileSample& sample : report.samples)
@@ -154,6 +158,7 @@ struct StreamProfilingObject::State final : ProfileSink,
     if (active()) return error(Code::kBusy, "the profiling handle is started; stop it first");
     {
       const MutexLock lock(mutex);
+      lost = 0;
       clock = taps.empty() ? real_clock() : taps.front()->program()->clock;
       set_timer(collector.start(clock->now()));
     }
@@ -183,6 +188,7 @@ struct StreamProfilingObject::State final : ProfileSink,
       const MutexLock lock(mutex);
       clock->cancel(timer);
       ++timers;
+      lost += take_dropped(ended);
       cut_due();
       ProfileReport last = collector.stop(clock->now());
       if (deliver) {
@@ -217,6 +223,7 @@ struct StreamProfilingObject::State final : ProfileSink,
   ProfileSubscriptions subscriptions CORELANE_GUARDED_BY(mutex);
   ProfiledPrograms programs CORELANE_GUARDED_BY(mutex);  ///< Of `taps`.
   std::deque<ProfileReport> ready CORELANE_GUARDED_BY(mutex);
+  std::uint64_t lost CORELANE_GUARDED_BY(mutex) = 0;  ///< Records that no report counts yet.
 };
 
 Result<std::shared_ptr<StreamProfilingObject>> StreamProfilingObject::create(StreamOptions options,

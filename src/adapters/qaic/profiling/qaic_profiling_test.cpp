@@ -1,4 +1,6 @@
 // The two profiling handles by the C functions, on a scripted device under a virtual clock.
+#include <pthread.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +10,7 @@
 #include <thread>
 
 #include "adapters/qaic/profiling/qaic_profile_tap.h"
+#include "adapters/qaic/profiling/qaic_profiling.h"
 #include "adapters/qaic/testing/qaic_profile_bench.h"
 
 namespace corelane::qaic::test {
@@ -334,6 +337,39 @@ TEST(QaicStreamProfiling, ProgramsJoinAndLeaveByTheirNameAndByCalls) {
   EXPECT_EQ(qaicReleaseStreamProfilingHandle(other), QS_SUCCESS);
 }
 
+/// Calls `f` in a thread with a stack of so many KiB.
+void on_small_stack(std::size_t kib, const std::function<void()>& f) {
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, kib * 1024), 0);
+  pthread_t thread{};
+  const auto call = [](void* given) -> void* {
+    (*static_cast<const std::function<void()>*>(given))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, call, const_cast<std::function<void()>*>(&f)), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST(QaicStreamProfiling, ExpressionsThatRepeatTooMuchAreRefusedBeforeTheyTakeTheStack) {
+  for (const char* text : {"(a?){16000}b", "(a?){16000,}b", "((a?){100}){100}b", "(a?){9}{9}{99}",
+                           "x|(x?){16000}", "(a?){99999999999999999999}", "[a]{16000}"}) {
+    const auto made = NameExpression::create(text);
+    ASSERT_FALSE(made) << text;
+    EXPECT_EQ(made.error().code(), Code::kInvalidArgument);
+    EXPECT_THAT(made.error().to_string(), HasSubstr("repeats too much")) << text;
+  }
+  on_small_stack(1024, [] {
+    const auto most = NameExpression::create("(a?){409}b");
+    ASSERT_TRUE(most);
+    EXPECT_FALSE(most->matches(std::string(256, 'a')));
+    EXPECT_TRUE(most->matches(std::string(255, 'a') + "b"));
+  });
+  for (const char* text : {"net[0-9]{1,4}", R"(net\{16000)", "net[{16000}]"})
+    EXPECT_TRUE(NameExpression::create(text)) << text;
+}
+
 TEST(QaicStreamProfiling, BadExpressionsAreRefusedAndCostlyOnesEnd) {
   EXPECT_FALSE(NameExpression::create("net("));
   EXPECT_FALSE(NameExpression::create("(a)\\1"));
@@ -352,6 +388,47 @@ TEST(QaicStreamProfiling, BadExpressionsAreRefusedAndCostlyOnesEnd) {
   EXPECT_EQ(qaicCreateStreamProfilingHandle(&handle, &config, &Reports::on_report, nullptr),
             QS_INVAL);
   EXPECT_THAT(text(), ::testing::HasSubstr("ECMAScript"));
+}
+
+/// Of a set that had no room for five records.
+class LossyObservation final : public device::Observation {
+ public:
+  std::uint64_t dropped() const override { return 5; }
+  bool flush(TimePoint) override { return true; }
+};
+
+TEST(QaicStreamProfiling, RecordsThatFoundNoRoomAreCountedOnce) {
+  const auto clock = std::make_shared<VirtualClock>();
+  const auto tap = std::make_shared<ProfileTap>(ProfiledProgram{1, "lossy", {}, clock});
+  std::function<void(const SetRecord&)> on_record;
+  tap->set_source([&](std::function<void(const SetRecord&)> f) {
+    on_record = std::move(f);
+    return Result<std::shared_ptr<device::Observation>>(std::make_shared<LossyObservation>());
+  });
+  Reports reports;
+  ProfileTarget target;
+  target.callback = &Reports::on_report;
+  target.user_data = &reports;
+  StreamOptions options;
+  options.period = milliseconds(500);
+  const auto stream = StreamProfilingObject::create(std::move(options), target).value();
+  ASSERT_TRUE(stream->add(tap).ok());
+  ASSERT_TRUE(stream->start().ok());
+  clock->advance(milliseconds(500));
+  ASSERT_TRUE(stream->flush().ok());
+  stream->stop();
+  ASSERT_TRUE(stream->flush().ok());
+  ASSERT_EQ(reports.count(), 2U);
+  EXPECT_THAT(reports.all()[0], HasSubstr("Samples: 0 Dropped: 5"));
+  EXPECT_THAT(reports.all()[1], HasSubstr("Samples: 0 Dropped: 0"));
+  stream->close();
+
+  const auto count = ProfilingObject::create({tap}, 1, target).value();
+  ASSERT_TRUE(count->start().ok());
+  on_record(SetRecord{});
+  count->stop();
+  ASSERT_EQ(reports.count(), 3U);
+  EXPECT_THAT(reports.all()[2], HasSubstr("Samples: 1 Dropped: 5"));
 }
 
 TEST(QaicStreamProfiling, ACallbackMayCallAndThrow) {

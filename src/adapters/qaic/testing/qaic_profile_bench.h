@@ -117,7 +117,7 @@ inline std::size_t bars_of_trace(const std::string& report) {
       continue;
     }
     EXPECT_EQ(phase, "e") << event;
-    const bool matches = !opened.empty() && opened.back().first == event["name"];
+    const bool matches = !opened.empty() && opened.back().first == event["name"].get<std::string>();
     EXPECT_TRUE(matches) << event;
     if (!matches) continue;
     EXPECT_GE(at, opened.back().second) << event;

@@ -88,10 +88,12 @@ enum Device : QID {
   kLeft,     ///< One core.
   kRight,    ///< One core.
   kLosing,   ///< Is lost by faults that its function injects.
+  kSecond,   ///< Computes.
 };
 
 /// A folder with a container and inputs: "pair" (a, b -> their sum, and scores), "shapes" (x of 4
-/// or 8 elements and a partial rest -> 2 x + rest), "parts" (two programs, 2 cores).
+/// or 8 elements and a partial rest -> 2 x + rest), "parts" (two programs, 2 cores), "cut" ("pair" in
+/// two parts).
 std::string container(const std::string& name);
 /// A folder for what a function writes.
 const std::string& scratch();

@@ -197,4 +197,32 @@ CORELANE_STATEMENT(statement_26_a_mapping_of_devices_needs_a_program_for_several
   CORELANE_NEED(InferenceSet::Factory(context, qpc, kLeft, 1, 1, properties) != nullptr);
 }
 
+CORELANE_STATEMENT(statement_26_a_program_that_was_cut_runs_on_the_devices_of_its_mapping) {
+  const auto context = Context::Factory(nullptr, {kReal, kLeft, kSecond});
+  const auto qpc = Qpc::Factory(container("cut"));
+  const std::string mapping = std::to_string(kReal) + ":" + std::to_string(kSecond);
+  QAicProgramProperties properties;
+  Program::initProperties(properties);
+  properties.devMapping = mapping.c_str();
+  const auto program = Program::Factory(context, kLeft, "cut", qpc, &properties);
+  Pair pair(3);
+  const auto object = ExecObj::Factory(context, program, pair.buffers());
+  CORELANE_GIVES(QS_SUCCESS, object->run());
+  CORELANE_NEED(pair.added());
+  const auto set = InferenceSet::Factory(context, qpc, mapping, 2, 1);
+  QAicProgramInfoV2 info{};
+  CORELANE_GIVES(QS_SUCCESS, set->getAicProgramInfoV2(info));
+  CORELANE_NEED(info.numQids == 2 && info.qid[0] == kReal && info.qid[1] == kSecond);
+  Pair other(5);
+  shInferenceHandle handle, done;
+  CORELANE_GIVES(QS_SUCCESS, set->getAvailable(handle));
+  CORELANE_GIVES(QS_SUCCESS, handle->setBuffers(other.buffers()));
+  CORELANE_GIVES(QS_SUCCESS, set->submit(handle, 1));
+  CORELANE_GIVES(QS_SUCCESS, set->getCompleted(done));
+  CORELANE_NEED(other.added());
+  CORELANE_GIVES(QS_SUCCESS, set->putCompleted(done));
+  const std::string twice = std::to_string(kReal) + ":" + std::to_string(kReal);
+  CORELANE_THROWS(CoreExceptionInit, QS_INVAL, InferenceSet::Factory(context, qpc, twice, 1, 1));
+}
+
 }  // namespace statements

@@ -13,7 +13,7 @@ constexpr const char* kDevices =
     "virtual:aic100;null:generic:4?fail=2&name=failing;null:generic:16?a=3600s&name=slow;"
     "null:generic:4?a=40ms&name=late;null:generic:2?log=1&name=logging;"
     "null:generic:1?name=left;null:generic:1?name=right;"
-    "null:generic:1?name=losing";
+    "null:generic:1?name=losing;virtual:aic100?name=second";
 
 bool run(const std::string& name, Function function) {
   std::cout << "run " << name << std::endl;

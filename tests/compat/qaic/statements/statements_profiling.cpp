@@ -2,6 +2,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <sstream>
+#include <stdexcept>
 
 #include "statements.h"
 
@@ -224,6 +225,23 @@ CORELANE_STATEMENT(benchmark_set_runs_counts_and_times) {
   CORELANE_GIVES(QS_UNSUPPORTED, set->setOperatorStatsCallback([] {}));
   CORELANE_GIVES(QS_SUCCESS, set->disable());
   CORELANE_GIVES(QS_INVAL, set->run(1));
+  // The callback calls its set's methods, changes itself, and throws.
+  CORELANE_GIVES(QS_SUCCESS, set->enable());
+  uint64_t wild = 0, next = 0;
+  set->setCompletionCallback([&](uint64_t, QStatus) {
+    ++wild;
+    CORELANE_GIVES(QS_BUSY, set->disable());
+    CORELANE_GIVES(QS_BUSY, set->run(1));
+    CORELANE_GIVES(QS_SUCCESS, set->enable());
+    set->setCompletionCallback([&](uint64_t, QStatus) { ++next; });
+    if (wild % 2 == 0) throw wild;
+    throw std::runtime_error("from a callback");
+  });
+  CORELANE_GIVES(QS_SUCCESS, set->run(20));
+  CORELANE_NEED(wild == 20 && next == 0 && set->getInfCompleted() == 20);
+  CORELANE_GIVES(QS_SUCCESS, set->run(5));
+  CORELANE_NEED(wild == 20 && next == 5 && set->getInfCompleted() == 5);
+  CORELANE_GIVES(QS_SUCCESS, set->disable());
   // A failure ends the run, and the next one goes on.
   const auto failing = InferenceBenchmarkSet::Factory(context, qpc, kFailing, 1, 1);
   CORELANE_GIVES(QS_SUCCESS, failing->enable());
