@@ -310,6 +310,17 @@ Json to_json(const IoEntry& e) {
 }
 }  // namespace
 
+Json states_json(const ProgramDescription& d) {
+  Json list = Json::array();
+  for (const StateDecl& s : d.states) list.push_back({{"output", s.output}, {"input", s.input}});
+  return list;
+}
+
+std::string state_text(const StateDecl& state) {
+  return fmt::format("State: output '{}' is input '{}' of the next run\n", printable(state.output),
+                     printable(state.input));
+}
+
 Json to_json(const ProgramDescription& d) {
   Json j{{"name", d.name},
          {"producer", d.producer},
@@ -328,7 +339,7 @@ Json to_json(const ProgramDescription& d) {
   j["outputs"] = Json::array();
   for (const auto& e : d.outputs) j["outputs"].push_back(to_json(e));
   for (const auto& e : d.overridable) j["overridable_initializers"].push_back(to_json(e));
-  for (const auto& s : d.states) j["states"].push_back({{"output", s.output}, {"input", s.input}});
+  if (!d.states.empty()) j["states"] = states_json(d);
   j["shape_sets"] = Json::array();
   for (const auto& set : d.shape_sets) {
     Json s = Json::array();

@@ -102,6 +102,10 @@ Result<Context> open_context(const Program& program, const OpenArguments& argume
 Json to_json(const TensorDesc& desc);
 Json to_json(const ProgramDescription& description);
 Json to_json(const device::MemoryFigures& figures);
+/// Output and input of each; an empty array without any.
+Json states_json(const ProgramDescription& description);
+/// A line for people.
+std::string state_text(const StateDecl& state);
 /// The prepared forms of a program, the first of which serves where no other does.
 Json forms_json(const Program& program);
 /// A line for each of them, where there are several.

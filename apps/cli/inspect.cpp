@@ -72,9 +72,7 @@ std::string describe(const ProgramDescription& d) {
     for (const auto& s : d.shape_sets[k]) text += " " + s.to_string();
     text += "\n";
   }
-  for (const auto& s : d.states)
-    text += fmt::format("State: output '{}' is input '{}' of the next run\n", printable(s.output),
-                        printable(s.input));
+  for (const StateDecl& state : d.states) text += state_text(state);
   for (const auto& c : d.custom_operators)
     text += fmt::format("Custom operator {} ({} nodes)\n", printable(c.type), c.nodes);
   for (const auto& f : d.findings) {

@@ -5,6 +5,8 @@ python containers_test.py BUILD/bin/corelane
 import json
 import struct
 
+import onnx
+
 from cli_support import CliTest, main, small_model
 
 
@@ -58,6 +60,19 @@ class Containers(CliTest):
         same = json.loads(self.ok("inspect", folder / "programqpc.bin", "--buffers", "--json").stdout)["container"]
         self.assertEqual(same["programs"], out["programs"])
         self.assertNotIn("container", json.loads(self.ok("inspect", folder / "programqpc.bin", "--json").stdout))
+
+    def test_validate_lists_states_and_that_they_may_be_left_out(self):
+        model = self.path / "kept.onnx"
+        small_model(model, (1, 4))
+        name = onnx.load(model).graph.output[0].name
+        self.ok("compile", model, "--state", f"{name}=x", "--target", "aic100", "-o", self.path / "kept")
+        result = self.ok("validate", self.path / "kept")
+        self.assertIn(f"State: output '{name}' is input 'x' of the next run", result.stdout)
+        self.assertEqual(result.stdout.count("partial allowed"), 2)
+        report = json.loads(self.ok("validate", self.path / "kept", "--json").stdout)
+        program = report["programs"][0]
+        self.assertEqual(program["states"], [{"output": name, "input": "x"}])
+        self.assertEqual([buffer["partial_allowed"] for buffer in program["buffers"]], [True, True])
 
     def test_what_the_object_runtime_refuses_is_said(self):
         self.ok("compile", self.path / "small.onnx", "-o", self.path / "open.rknn")

@@ -23,6 +23,22 @@ def sum_model(path, size=4):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
+def two_steps(path):
+    """half = relu(x), y = half + half"""
+    x, half, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in ("x", "half", "y"))
+    nodes = [helper.make_node("Relu", ["x"], ["half"]), helper.make_node("Add", ["half", "half"], ["y"])]
+    graph = helper.make_graph(nodes, "steps", [x], [y], value_info=[half])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def counting_model(path):
+    """next = y = h + x"""
+    x, h, y, after = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in ("x", "h", "y", "next"))
+    nodes = [helper.make_node("Add", ["h", "x"], ["y"]), helper.make_node("Identity", ["y"], ["next"])]
+    graph = helper.make_graph(nodes, "counting", [x, h], [y, after])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
 class Runner(CliTest):
     @classmethod
     def setUpClass(cls):
@@ -31,7 +47,10 @@ class Runner(CliTest):
         small_model(cls.path / "batched.onnx", (2, 4))
         small_model(cls.path / "one.onnx", (1, 4))
         small_model(cls.path / "open.onnx", ("n", 4))
-        for name, extra in (("sum", ("--partial", "in/b")), ("one", ()), ("batched", ()),
+        two_steps(cls.path / "steps.onnx")
+        counting_model(cls.path / "counting.onnx")
+        for name, extra in (("sum", ("--partial", "in/b")), ("one", ()), ("batched", ()), ("steps", ("--cut", "half")),
+                            ("counting", ("--state", "next=h")),
                             ("open", ("--shape-set", "1,4", "--shape-set", "3,4"))):
             result = cli_support.run("compile", cls.path / f"{name}.onnx", "--target", "aic100", *extra,
                                      "-o", cls.path / name)
@@ -215,8 +234,69 @@ class Runner(CliTest):
         words = ("qaic-runner", "-t", self.path / "one")
         self.fails(3, *words, "-d", "2", parts=("there are 0 to 1",), env=env)
         self.fails(5, *words, "-a", "9", parts=("no device has room", "small", "large"), env=env)
-        self.fails(3, *words, "-D", "0:1", parts=("mapping of devices",), env=env)
         self.fails(3, *words, parts=("CORELANE_QAIC_DEVICES",), env={"CORELANE_QAIC_DEVICES": "virtual;;"})
+
+    def test_the_parts_of_a_network_run_on_the_devices_of_the_mapping(self):
+        np.array([1, -2, 3, -4], np.float32).tofile(self.path / "x.bin")
+        np.array([2, 0, 6, 0], np.float32).tofile(self.path / "twice.bin")
+        env = {"CORELANE_QAIC_DEVICES": ";".join(f"virtual:generic:2?name={name}" for name in ("one", "two", "three"))}
+        for mapping in ("0:2", "2,0"):
+            out = self.runner("steps", "-D", mapping, "-i", self.path / "x.bin", "-o", self.path / "twice.bin",
+                              "-n", "9", "-a", "2", "-v", "--json", "--aic-profiling-type", "latency",
+                              "--aic-profiling-type", "trace", "--aic-profiling-num-samples", "9",
+                              "--aic-profiling-out-dir", self.path / "out", env=env)
+            report = json.loads(out.stdout)
+            self.assertEqual([report["inference_cnt"], report["different"]], [9, 0])
+            for name in ("one", "three"):
+                self.assertIn(name, report["device"])
+            self.assertNotIn("two", report["device"])
+            self.assertIn(f"on {mapping}: 2 activations", out.stderr)
+            latency, trace = sorted(report["profiles"])
+            with open(latency) as file:
+                self.assertEqual(len(file.read().splitlines()), 5 + 9)
+            with open(trace) as file:
+                spans = [event for event in json.load(file)["traceEvents"] if event["name"] == "steps"]
+            # The parts of a job, one after the other, on a core of each device; each has two.
+            jobs = {}
+            for span in sorted(spans, key=lambda span: span["ts"]):
+                jobs.setdefault(span["args"]["job"], []).append(span)
+            self.assertEqual([len(parts) for parts in jobs.values()], [2] * 9)
+            for first, second in jobs.values():
+                self.assertLessEqual(first["ts"] + first["dur"], second["ts"] + 0.001)
+                self.assertNotEqual(first["tid"] // 2, second["tid"] // 2)
+
+    def test_a_mapping_that_does_not_fit_the_program_is_refused(self):
+        env = {"CORELANE_QAIC_DEVICES": "virtual:generic:2?name=one;virtual:generic:2?name=two"}
+        words = ("qaic-runner", "-n", "1", "-t", self.path / "steps", "-D")
+        self.fails(3, *words, "0:1:0", parts=("-D 0:1:0", "device 0 stands there twice"), env=env)
+        self.fails(3, *words, "0:", parts=("'' is no number",), env=env)
+        self.fails(3, *words, "0:7", parts=("-D 0:7", "there are 0 to 1"), env=env)
+        more = {"CORELANE_QAIC_DEVICES": env["CORELANE_QAIC_DEVICES"] + ";virtual:generic:2?name=three"}
+        self.fails(3, *words, "0:1:2", parts=("2 parts", "one device for each part"), env=more)
+        self.fails(4, "qaic-runner", "-t", self.path / "one", "-D", "0:1", parts=("--cut",), env=env)
+
+    # State.
+
+    def test_states_that_are_given_are_ordinary_buffers(self):
+        self.runner("counting", "-n", "40", "-a", "2")
+        self.runner("counting", "-i", self.path / "a.bin", "-i", self.path / "b.bin", "-o", self.path / "y.bin", "-o",
+                    self.path / "y.bin", "-n", "40")
+
+    def test_states_that_are_left_out_stay_on_the_device(self):
+        x, h = ({"path": str(self.path / f"{name}.bin")} for name in "ab")
+        left, given = ([[x, kept]] for kept in ({"dims": [0]}, h))
+        for name, inferences in (("left", left), ("turns", left + left + given)):
+            (self.path / f"{name}.json").write_text(json.dumps({"IO-files": inferences}))
+        words = ("--write-output-dir", self.path / "out", "--write-output-num-samples", "6", "--dump-input-buffers")
+        self.runner("counting", "--aic-batch-json-input", self.path / "left.json", "-n", "6", "-S", "1", *words)
+        self.assertEqual([self.written(f"y-activation-0-inf-{n}.bin") for n in range(6)],
+                         [[n, 2 * n, 3 * n, 4 * n] for n in range(1, 7)])
+        self.assertFalse((self.path / "out" / "h-activation-0-inf-0.bin").exists())
+        # A value that is given is the user's: the state on the device stays as it was.
+        self.runner("counting", "--aic-batch-json-input", self.path / "turns.json", "-n", "6", "-S", "1", *words)
+        self.assertEqual([self.written(f"y-activation-0-inf-{n}.bin")[0] for n in range(6)], [1, 2, 11, 3, 4, 11])
+        self.fails(3, "qaic-runner", "-t", self.path / "counting", "--aic-batch-json-input", self.path / "left.json",
+                   parts=("input 'h' is left out", "-S 1"))
 
     # Failures.
 

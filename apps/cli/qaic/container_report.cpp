@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cli/command.h"
 #include "corelane/base/printable.h"
 
 namespace corelane::cli {
@@ -27,6 +28,14 @@ std::optional<std::size_t> buffer_bytes(const ProgramDescription& d, const IoEnt
   return most;
 }
 
+/// As the object runtime lists it: either tensor of a state may be left out.
+bool partial_allowed(const ProgramDescription& d, const IoEntry& entry) {
+  const std::string& name = entry.desc.name;
+  return entry.partial_allowed || std::ranges::any_of(d.states, [&](const StateDecl& state) {
+           return state.input == name || state.output == name;
+         });
+}
+
 Json buffers_json(const ProgramDescription& d) {
   Json list = Json::array();
   for (const bool input : {true, false}) {
@@ -39,7 +48,7 @@ Json buffers_json(const ProgramDescription& d) {
              {"dtype", dtype_name(entry.desc.dtype)},
              {"shape", entry.desc.shape.dims()}};
       if (const auto bytes = buffer_bytes(d, entry, i, input)) j["bytes"] = *bytes;
-      if (input) j["partial_allowed"] = entry.partial_allowed;
+      j["partial_allowed"] = partial_allowed(d, entry);
       list.push_back(std::move(j));
     }
   }
@@ -82,7 +91,8 @@ Json program_json(const ProgramFile& file, std::size_t index, std::string& text)
          {"bytes", own_bytes(file, index)},
          {"constant_bytes", d.constant_bytes},
          {"buffers", buffers_json(d)},
-         {"specializations", specializations_json(d)}};
+         {"specializations", specializations_json(d)},
+         {"states", states_json(d)}};
   text += fmt::format("Program {} '{}': {} core{}, batch {}, {} of its own, constants {}\n", index,
                       shown(j["name"]), std::max<std::uint32_t>(d.cores, 1), d.cores > 1 ? "s" : "",
                       d.batch, human_bytes(own_bytes(file, index)), human_bytes(d.constant_bytes));
@@ -96,6 +106,7 @@ Json program_json(const ProgramFile& file, std::size_t index, std::string& text)
   }
   for (std::size_t k = 0; k < j["specializations"].size(); ++k)
     text += fmt::format("  specialization {}: {}\n", k, j["specializations"][k].dump());
+  for (const StateDecl& state : d.states) text += "  " + state_text(state);
   if (refused.empty()) return j;
   text += fmt::format("  refused by the object runtime: {}\n", printable(refused));
   j["refused"] = refused;

@@ -16,6 +16,8 @@
 #include "corelane/base/file.h"
 #include "corelane/base/printable.h"
 #include "corelane/device/device.h"
+#include "corelane/device/registry.h"
+#include "corelane/runtime/chain_devices.h"
 
 namespace corelane::cli {
 namespace {
@@ -49,7 +51,7 @@ Status fill_random_bytes(Context& context, std::uint64_t seed) {
   return {};
 }
 
-/// One run of the program on one device.
+/// One run of the program in one place.
 class Run {
  public:
   Run(const RunnerOptions& options, Program program, std::vector<RunnerItem> items)
@@ -126,15 +128,31 @@ struct Measured {
   LoadResult result;
 };
 
-Result<Measured> measure_on(const std::string& device, const std::filesystem::path& path,
+/// One device by its text, or those of a mapping together.
+Status choose(const RunnerPlace& place, LoadOptions& options) {
+  if (place.devices.size() == 1) {
+    options.device = place.devices.front();
+    return {};
+  }
+  std::vector<std::shared_ptr<device::Device>> devices;
+  for (const std::string& text : place.devices) {
+    CORELANE_ASSIGN(auto device, device::open_device(text));
+    devices.push_back(std::move(device));
+  }
+  CORELANE_ASSIGN(options.on, chain_devices(std::move(devices)));
+  return {};
+}
+
+Result<Measured> measure_on(const RunnerPlace& place, const std::filesystem::path& path,
                             const RunnerOptions& o) {
   LoadOptions options;
-  options.device = device;
+  CORELANE_TRY(choose(place, options));
   CORELANE_ASSIGN(Program program, Program::load(path, options));
   CORELANE_ASSIGN(auto items, runner_items(program.description(), o));
   if (o.verbose) {
     note(fmt::format("program '{}' on {}: {} activations of {} cores, {} handles each, inputs {}\n",
-                     path.string(), device, o.activations, program.description().cores, o.set_size,
+                     path.string(), place.name, o.activations, program.description().cores,
+                     o.set_size,
                      items.front().inputs.empty() || !items.front().inputs.front()
                          ? std::string("random")
                          : fmt::format("of {} inferences", items.size())));
@@ -151,15 +169,15 @@ bool lacks_room(const Status& status) {
 }
 
 Result<Measured> measure_on_first(const std::filesystem::path& path, const RunnerOptions& o) {
-  CORELANE_ASSIGN(const auto devices, runner_devices(o));
+  CORELANE_ASSIGN(const auto places, runner_places(o));
   std::string reasons;
   for (std::size_t i = 0;; ++i) {
-    auto measured = measure_on(devices[i], path, o);
+    auto measured = measure_on(places[i], path, o);
     if (measured || !lacks_room(measured.error())) return measured;
-    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", devices[i],
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", places[i].name,
                            measured.error().message());
-    if (i + 1 < devices.size()) continue;
-    if (devices.size() == 1) return measured;
+    if (i + 1 < places.size()) continue;
+    if (places.size() == 1) return measured;
     return error(measured.error().code(), "no device has room: {}", reasons);
   }
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "corelane/base/file.h"
+#include "corelane/device/buffer.h"
 #include "corelane/runtime/program.h"
 
 namespace corelane::cli {
@@ -143,6 +144,26 @@ Result<ByteVector> read_joined(Loader& loader, std::span<const InferenceFiles> s
   return all;
 }
 
+/// A state stays on the device, a partial input is not written.
+Status leave_out(const ProgramDescription& program, const RunnerOptions& options, std::size_t input,
+                 RunnerItem& item) {
+  const std::string& name = program.inputs[input].desc.name;
+  if (std::ranges::find(program.states, name, &StateDecl::input) != program.states.end()) {
+    if (options.set_size > 1) {
+      return error(Code::kInvalidArgument,
+                   "input '{}' is left out, so its state stays on the device, where inferences of "
+                   "one activation follow each other; give -S 1, and -a for more at a time",
+                   name);
+    }
+    item.kept.push_back(input);
+    return {};
+  }
+  if (program.inputs[input].partial_allowed) return {};
+  return error(Code::kNotFound,
+               "no file for input '{}', which may not be left out; compile with --partial {}", name,
+               name);
+}
+
 Result<RunnerItem> load_item(const ProgramDescription& program, const RunnerOptions& options,
                              Loader& loader, std::span<const InferenceFiles> samples,
                              std::size_t count) {
@@ -150,13 +171,10 @@ Result<RunnerItem> load_item(const ProgramDescription& program, const RunnerOpti
   RunnerItem item;
   item.inputs.resize(program.inputs.size());
   for (std::size_t i = 0; i < first.inputs.size(); ++i) {
-    const bool partial = program.inputs[i].partial_allowed;
-    if (first.inputs[i].path.empty() && !partial) {
-      return error(Code::kNotFound,
-                   "no file for input '{}', which may not be left out; compile with --partial {}",
-                   program.inputs[i].desc.name, program.inputs[i].desc.name);
+    if (first.inputs[i].path.empty()) {
+      CORELANE_TRY(leave_out(program, options, i, item));
+      continue;
     }
-    if (first.inputs[i].path.empty()) continue;
     CORELANE_ASSIGN(item.inputs[i],
                     read_joined(loader, samples, count, &InferenceFiles::inputs, i));
   }
@@ -172,6 +190,14 @@ Result<RunnerItem> load_item(const ProgramDescription& program, const RunnerOpti
                     read_joined(loader, samples, count, &InferenceFiles::outputs, i));
   }
   return item;
+}
+
+/// Memory of its own; an output whose size only a run tells stays as it is.
+Status give_output(Context& context, std::size_t index) {
+  const auto bytes = context.outputs()[index].bytes();
+  if (!bytes) return {};
+  CORELANE_ASSIGN(auto memory, device::create_host_buffer(std::max<std::size_t>(*bytes, 1)));
+  return context.bind_output(index, std::move(memory));
 }
 
 }  // namespace
@@ -217,6 +243,15 @@ Status give_item(Context& context, const RunnerItem& item) {
     if (!item.inputs[i]) continue;
     CORELANE_ASSIGN(const MutableTensorView view, context.input(i));
     std::memcpy(view.data, item.inputs[i]->data(), std::min(view.size, item.inputs[i]->size()));
+  }
+  CORELANE_ASSIGN(const auto states, context.states());
+  for (const KeptState& state : states) {
+    if (std::ranges::find(item.kept, state.input_index) != item.kept.end()) {
+      CORELANE_TRY(context.unbind_input(state.input_index));
+      CORELANE_TRY(context.unbind_output(state.output_index));
+    } else if (!same || state.output_kept) {
+      CORELANE_TRY(give_output(context, state.output_index));
+    }
   }
   return {};
 }

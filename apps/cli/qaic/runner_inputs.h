@@ -42,6 +42,7 @@ Result<std::vector<InferenceFiles>> runner_files(const ProgramDescription& progr
 /// What one inference is given, and gives.
 struct RunnerItem {
   std::vector<std::optional<ByteVector>> inputs;  ///< By input; none: random, or left out.
+  std::vector<std::size_t> kept;                  ///< Inputs whose state stays on the device.
   std::vector<Shape> shapes;                      ///< Of the inputs; empty: the program's own.
   std::vector<ByteVector> expected;               ///< By output; empty: not compared.
 };
@@ -49,11 +50,13 @@ struct RunnerItem {
 /// Loads them: one item for each inference, at least one. With --auto-batch-input as many files as
 /// the program's batch make one, the last file again where some are missing. kOutOfMemory beyond
 /// --aic-batch-max-memory, kShapeMismatch (sizes that fit no shapes of the program), kUnsupported
-/// (a program whose inputs or outputs are no tensors of numbers), kNotFound, kIo.
+/// (a program whose inputs or outputs are no tensors of numbers), kInvalidArgument (a state that
+/// stays on the device, with more than one handle of an activation), kNotFound, kIo.
 Result<std::vector<RunnerItem>> runner_items(const ProgramDescription& program,
                                              const RunnerOptions& options);
 
-/// Gives an item to a context: its shapes, and its inputs' bytes.
+/// Gives an item to a context: its shapes, its inputs' bytes, and memory of its own for the output
+/// of each state that does not stay on the device, so that inferences do not wait for each other.
 Status give_item(Context& context, const RunnerItem& item);
 
 }  // namespace corelane::cli

@@ -221,6 +221,43 @@ Result<std::vector<std::string>> listed_devices() {
   return texts;
 }
 
+Result<std::string> listed_device(const std::vector<std::string>& texts, std::size_t number) {
+  if (number < texts.size()) return texts[number];
+  return error(Code::kNotFound, "no device {}; {} (the list is {})", number,
+               texts.size() == 1 ? std::string("the only one is 0")
+                                 : fmt::format("there are 0 to {}", texts.size() - 1),
+               kDevices);
+}
+
+RunnerPlace place_on(const std::string& text) { return {text, {text}}; }
+
+/// "0:1" or "0,1", each number once.
+Result<std::vector<RunnerPlace>> mapped_place(const std::string& mapping) {
+  CORELANE_ASSIGN(const auto texts, listed_devices());
+  RunnerPlace place{mapping, {}};
+  std::vector<std::size_t> numbers;
+  for (std::size_t begin = 0; begin <= mapping.size();) {
+    const std::size_t end = std::min(mapping.find_first_of(":,", begin), mapping.size());
+    const std::string item = mapping.substr(begin, end - begin);
+    const auto number = number_of(item);
+    if (!number)
+      return error(Code::kInvalidArgument,
+                   "-D {}: '{}' is no number of a device; give one for each part, such as 0:1",
+                   mapping, item);
+    if (std::ranges::find(numbers, *number) != numbers.end())
+      return error(Code::kInvalidArgument,
+                   "-D {}: device {} stands there twice; give each part a device of its own, or "
+                   "-d to run all parts on one",
+                   mapping, *number);
+    auto text = listed_device(texts, *number);
+    if (!text) return error(text.error().wrap("-D " + mapping));
+    numbers.push_back(*number);
+    place.devices.push_back(*std::move(text));
+    begin = end + 1;
+  }
+  return std::vector{std::move(place)};
+}
+
 }  // namespace
 
 bool RunnerWrite::takes(std::uint64_t number) const {
@@ -295,24 +332,19 @@ SetOptions runner_set(const RunnerOptions& o) {
   return set;
 }
 
-Result<std::vector<std::string>> runner_devices(const RunnerOptions& o) {
-  const bool several = o.device_list.find_first_of(":,") != std::string::npos;
-  if (several) {
-    return error(Code::kUnsupported,
-                 "-D {}: a mapping of devices needs a program for several, and this one is for "
-                 "one device; give -d with one of them",
-                 o.device_list);
-  }
+Result<std::vector<RunnerPlace>> runner_places(const RunnerOptions& o) {
+  if (o.device_list.find_first_of(":,") != std::string::npos) return mapped_place(o.device_list);
   const std::string& wanted = o.device.empty() ? o.device_list : o.device;
   const auto number = number_of(wanted);
-  if (!wanted.empty() && !number) return std::vector{wanted};
-  CORELANE_ASSIGN(auto texts, listed_devices());
-  if (!number) return texts;
-  if (*number < texts.size()) return std::vector{texts[*number]};
-  return error(Code::kNotFound, "no device {}; {} (the list is {})", *number,
-               texts.size() == 1 ? std::string("the only one is 0")
-                                 : fmt::format("there are 0 to {}", texts.size() - 1),
-               kDevices);
+  if (!wanted.empty() && !number) return std::vector{place_on(wanted)};
+  CORELANE_ASSIGN(const auto texts, listed_devices());
+  if (number) {
+    CORELANE_ASSIGN(const std::string text, listed_device(texts, *number));
+    return std::vector{place_on(text)};
+  }
+  std::vector<RunnerPlace> places;
+  for (const std::string& text : texts) places.push_back(place_on(text));
+  return places;
 }
 
 }  // namespace corelane::cli

@@ -99,9 +99,13 @@ Status check_runner_options(const CLI::App& app, const RunnerOptions& options);
 LoadSettings runner_load(const RunnerOptions& options);
 SetOptions runner_set(const RunnerOptions& options);
 
-/// The devices to try, as texts, in their order: the one that -d or -D names, by its number in
-/// CORELANE_QAIC_DEVICES or by its text, else all of that list. kNotFound, kInvalidArgument, and
-/// kUnsupported for a mapping of several devices.
-Result<std::vector<std::string>> runner_devices(const RunnerOptions& options);
+/// Where a program may run: on one device, or on one for each of its parts.
+struct RunnerPlace {
+  std::string name;                  ///< Of the device, or the mapping as given.
+  std::vector<std::string> devices;  ///< Their texts.
+};
+/// The places to try, in their order: the one that -d or -D names, by numbers in
+/// CORELANE_QAIC_DEVICES or by a text, else each device of that list. kNotFound, kInvalidArgument.
+Result<std::vector<RunnerPlace>> runner_places(const RunnerOptions& options);
 
 }  // namespace corelane::cli

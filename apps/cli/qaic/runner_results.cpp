@@ -80,6 +80,7 @@ Status RunnerResults::take(const SetHandle& handle) {
   if (!options_.write.takes(number)) return {};
   const std::size_t activation = handle.index() % options_.activations;
   for (std::size_t i = 0; options_.write.inputs && i < input_names_.size(); ++i) {
+    if (std::ranges::find(item.kept, i) != item.kept.end()) continue;
     CORELANE_ASSIGN(const MutableTensorView view, context.input(i));
     CORELANE_TRY(write(input_names_[i], view, activation, number));
   }
