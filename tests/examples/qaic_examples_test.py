@@ -4,15 +4,16 @@ python qaic_examples_test.py SCRIPTS PROGRAMS
 """
 import pathlib
 import re
+import sys
 import tempfile
 import unittest
 
 import numpy as np
-import onnx
 import onnxruntime as ort
 from example_runs import ORIENTATION, PAGE, PROGRAMS, Runs
 
 SEEN = r"turned by +(\d+): lies at +(\d+) degrees"
+MODEL = pathlib.Path(__file__).parents[2] / "examples" / "qaic" / "decoder_model.py"
 RIGHT = [(d, d) for d in ("0", "90", "180", "270")]
 
 
@@ -50,19 +51,19 @@ class QaicExamples(Runs):
         self.assertRegex(text, r"(?m)^4 activations: 64 inferences, [\d.]+ a second$")
         self.assertEqual(re.findall(SEEN, text), RIGHT)
 
+    def test_two_programs_of_a_group_share_a_core_by_their_weights(self):
+        text = self.output_of("env", "CORELANE_QAIC_DEVICES=virtual:generic:1", PROGRAMS / "qaic_group", self.container,
+                              PAGE)
+        lines = re.findall(r"(?m)^weight (\d): (\d+) inferences in (\d+) turns, ([\d.]+) ms on the core$", text)
+        self.assertEqual(["1", "3"], [line[0] for line in lines])
+        light, heavy = (int(line[1]) for line in lines)
+        self.assertGreaterEqual(light + heavy, 96)
+        self.assertGreater(heavy, light)
+        self.assertTrue(all(int(line[2]) > 0 for line in lines))
+        self.assertEqual(re.findall(SEEN, text), RIGHT)
+
     def test_a_decoders_state_stays_on_the_device(self):
-        rng = np.random.default_rng(1)
-        weights = {"W": (24, 24), "U": (8, 24), "V": (24, 5)}
-        nodes = [("MatMul", ["h", "W"], "hw"), ("MatMul", ["x", "U"], "xu"), ("Add", ["hw", "xu"], "sum"),
-                 ("Tanh", ["sum"], "next"), ("MatMul", ["next", "V"], "y")]
-        tensors = [onnx.numpy_helper.from_array(rng.normal(0, 0.3, shape).astype(np.float32), name)
-                   for name, shape in weights.items()]
-        info = {name: onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, size])
-                for name, size in (("x", 8), ("h", 24), ("y", 5), ("next", 24))}
-        graph = onnx.helper.make_graph([onnx.helper.make_node(op, given, [made]) for op, given, made in nodes],
-                                       "decoder", [info["x"], info["h"]], [info["y"], info["next"]], tensors)
-        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-        onnx.save(model, self.folder / "decoder.onnx")
+        self.output_of(sys.executable, MODEL, self.folder / "decoder.onnx")
         made = self.start(PROGRAMS / "corelane", "compile", self.folder / "decoder.onnx", "--state", "next=h",
                           "--target", "aic100", "-o", self.folder / "decoder")
         self.assertEqual(made.returncode, 0, made.stderr)
