@@ -60,6 +60,22 @@ TEST(LaneRoom, WithoutATimeAFullLineRefusesAtOnce) {
   EXPECT_TRUE(line.waiting->wait());
 }
 
+TEST(LaneRoom, ASubmissionEntersOnceAWaitingJobsFenceFails) {
+  const FullLine line;
+  device::Submission job = line.fake.job();
+  job.room_until = at(milliseconds(10));
+  job.wait = {std::make_shared<device::Fence>(line.clock)};
+  auto sent = line.submit(job);
+  line.gate->signal(error(Code::kIo, "it will not come"));
+  const auto entered = sent.get();
+  ASSERT_TRUE(entered) << entered.error().to_string();
+  EXPECT_EQ(line.clock->now(), at({})) << "the time did not have to pass";
+  job.wait[0]->signal();
+  EXPECT_TRUE((*entered)->wait());
+  EXPECT_TRUE((*entered)->status().ok());
+  EXPECT_EQ(line.waiting->status().code(), Code::kIo);
+}
+
 TEST(LaneRoom, ASubmissionEntersOnceAWaitingJobStarts) {
   const FullLine line;
   auto sent = line.submit(line.blocked(at(milliseconds(10))));

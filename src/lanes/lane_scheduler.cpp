@@ -183,6 +183,7 @@ void LaneScheduler::fence_signalled(const std::shared_ptr<LanedJob>& job,
   {
     MutexLock lock(mutex_);
     copies = table_.fence_signalled(*job, status, now, after);
+    if (!copies) call_workers(after);  // Where it ended, its place in the line is free.
   }
   if (!copies) return settle(after);
   // The caller keeps the memory: until inputs_copied() the job cannot be done. No user is called

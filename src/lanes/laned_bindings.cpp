@@ -75,6 +75,13 @@ Status LanedBindings::check(const std::vector<Tensor>& tensors, std::size_t inde
 Status LanedBindings::set_tensor(std::vector<Tensor>& tensors, std::size_t index,
                                  const device::TensorRef& tensor) {
   CORELANE_TRY(check(tensors, index));
+  // A tensor without elements needs no memory: an empty container has none.
+  if (tensor.data == nullptr && tensor.shape.elements().value_or(1) == 0) {
+    alignas(64) static std::byte nothing[64];
+    device::TensorRef empty = tensor;
+    empty.data = nothing;
+    return set_tensor(tensors, index, empty);
+  }
   const char* const what = &tensors == &inputs_ ? "input" : "output";
   Tensor& mine = tensors[index];
   const TensorDesc& desc = *mine.desc;
