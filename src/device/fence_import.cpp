@@ -5,7 +5,7 @@
 #include <map>
 #include <system_error>
 
-#include "base/leaked.h"
+#include "base/fork.h"
 #include "base/sync.h"
 #include "base/thread.h"
 #include "corelane/device/fence.h"
@@ -14,15 +14,13 @@
 namespace corelane::device {
 namespace {
 
-/// One thread that waits for all imported descriptors. It starts with the first import and lives
-/// as long as the process. Fences are held weakly: a descriptor is watched until it turns readable,
-/// its fence is signalled otherwise, or the last reference to the fence is gone.
+/// One thread that waits for all imported descriptors of a process: a forked child has another, and
+/// descriptors of its own. It starts with the first import and lives as long as the process. Fences
+/// are held weakly: a descriptor is watched until it turns readable, its fence is signalled
+/// otherwise, or the last reference to the fence is gone.
 class Watcher {
  public:
-  static Watcher& instance() {
-    static Leaked<Watcher> watcher;
-    return *watcher;
-  }
+  static Watcher& instance() { return per_process<Watcher>(); }
 
   /// The number to remove() it by. `given` is the descriptor as its caller knows it.
   Result<std::uint64_t> add(UniqueFd fd, std::weak_ptr<Fence> fence, int given) {
@@ -111,8 +109,11 @@ class Watcher {
 struct Imported {
   Fence fence;
   std::uint64_t id = 0;  ///< 0: not watched.
-  ~Imported() {
-    if (id != 0) Watcher::instance().remove(id);
+  /// Of the process that watches it: numbers are those of its watcher.
+  const std::uint64_t made_in = fork_count();
+  ~Imported() { end_watch(id, made_in); }
+  static void end_watch(std::uint64_t id, std::uint64_t made_in) noexcept {
+    if (id != 0 && made_in == fork_count()) Watcher::instance().remove(id);
   }
 };
 
@@ -132,7 +133,8 @@ Result<std::shared_ptr<Fence>> import_fence_fd(int fd) {
   imported->id = id;
   // A fence that is signalled otherwise needs no watch. Nothing happens where the watcher was
   // first.
-  fence->on_signal([id](const Status&) { Watcher::instance().remove(id); });
+  fence->on_signal(
+      [id, made_in = imported->made_in](const Status&) { Imported::end_watch(id, made_in); });
   return fence;
 }
 

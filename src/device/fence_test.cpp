@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -43,6 +44,32 @@ TEST(Fence, CallbacksRunOnceEachAndMayThrowOrCallTheFence) {
   fence.signal();
   fence.signal();
   EXPECT_EQ(calls, 2);
+}
+
+/// Numbers of one watcher are not those of another.
+TEST(Fence, ForkedChildWatchesDescriptorsOfItsOwn) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the sanitizer's own allocator may be locked forever in a forked child";
+#endif
+  const UniqueFd of_parent(eventfd(0, EFD_CLOEXEC));
+  auto inherited = *import_fence_fd(of_parent.get());
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    const UniqueFd own(eventfd(0, EFD_CLOEXEC));
+    const auto fence = *import_fence_fd(own.get());
+    inherited.reset();  // Ends no watch of the child's.
+    const std::uint64_t one = 1;
+    if (write(own.get(), &one, sizeof one) != sizeof one) _exit(2);
+    _exit(fence->wait() ? 0 : 3);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_FALSE(inherited->signalled()) << "the child's descriptor is not the parent's";
+  const std::uint64_t one = 1;
+  ASSERT_EQ(write(of_parent.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  EXPECT_TRUE(inherited->wait());
 }
 
 TEST(Fence, WaitEndsBySignalOrByTime) {

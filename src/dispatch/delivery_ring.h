@@ -74,7 +74,7 @@ class DeliveryRing : public Deliverable {
   void deliver() override {
     MutexLock lock(mutex_);
     while (!waiting_.empty() && !closed()) {
-      const std::shared_ptr<const Function> call = call_;
+      std::shared_ptr<const Function> call = call_;
       std::vector<Item> batch = std::exchange(waiting_, std::exchange(spare_, {}));
       delivering_ = true;
       thread_ = std::this_thread::get_id();
@@ -83,6 +83,7 @@ class DeliveryRing : public Deliverable {
         if (!closed()) (*call)(item);
       const std::size_t count = batch.size();
       batch.clear();
+      call.reset();  // The last reference where it ended its subscription: not under the lock.
       lock.lock();
       spare_ = std::move(batch);
       done_ += count;

@@ -55,6 +55,22 @@ TEST(DeliveryRing, WhatIsAddedInACallIsDeliveredToo) {
   EXPECT_THAT(seen, ElementsAre(1, 2, 3));
 }
 
+/// What an observer holds may call the ring when it goes.
+TEST(DeliveryRing, FunctionThatEndsItsSubscriptionGoesWithoutTheLock) {
+  std::shared_ptr<DeliveryRing<int>> ring;
+  bool asked = false;
+  const auto last_words = [&](void*) {
+    static_cast<void>(ring->add_each(7, false));
+    asked = true;
+  };
+  auto held = std::shared_ptr<void>(nullptr, last_words);
+  ring = std::make_shared<DeliveryRing<int>>(4, 1, [&, held](const int&) { ring->close(); });
+  held.reset();
+  ring->add_sampled(1);
+  ring->deliver();
+  EXPECT_TRUE(asked);
+}
+
 TEST(DeliveryRing, AFullRingDropsAndCounts) {
   Notes notes(2);
   for (int i = 0; i < 5; ++i) notes.ring.add_sampled(i);
