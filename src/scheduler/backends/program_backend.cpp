@@ -207,6 +207,13 @@ Status ProgramBackend::check(const Request& request, const Tensors& data) const 
                    inputs_[i].name, wanted.to_string(), request.options.items,
                    data[i].shape.to_string())
           .with(Detail::kInput, inputs_[i].name);
+    CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(wanted, data[i].dtype, {}));
+    if (data[i].size < bytes || (data[i].data == nullptr && bytes != 0))
+      return error(Code::kInvalidArgument,
+                   "input '{}' takes {} bytes for {} items, \"data\" has {}{}", inputs_[i].name,
+                   bytes, request.options.items, data[i].data == nullptr ? "no memory, size " : "",
+                   data[i].size)
+          .with(Detail::kInput, inputs_[i].name);
   }
   return {};
 }
@@ -219,7 +226,12 @@ Status ProgramBackend::set_batch(std::uint32_t items) {
     shapes.push_back(input.shape);
     shapes.back()[0] = items;
   }
-  if (!fixed_) CORELANE_TRY(context_.set_input_shapes(shapes));
+  if (!fixed_) {
+    // Memory for another number of items would be taken for the user's, and be too large or small.
+    for (std::size_t i = 0; i < context_.outputs().size(); ++i)
+      CORELANE_TRY(context_.unbind_output(i));
+    CORELANE_TRY(context_.set_input_shapes(shapes));
+  }
   batch_ = items;
   return {};
 }

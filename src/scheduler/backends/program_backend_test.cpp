@@ -145,6 +145,61 @@ TEST(ProgramBackend, AProgramForARangeOfBatchesSaysItself) {
   EXPECT_EQ(Pipeline::create(more)->topology().range.max, 3U);
 }
 
+TEST(ProgramBackend, ATensorWithoutItsMemoryFailsAlone) {
+  const ProgramFiles files;
+  const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},
+                                          {"model", files.program(4)},
+                                          {"padding", "true"},
+                                          {"device", kDevice}});
+  ASSERT_TRUE(pipeline) << pipeline.error().to_string();
+  Tensor none = rows(1, 2);
+  none.data.reset();
+  Tensor less = rows(1, 2);
+  less.size = 3;
+  std::vector<Dict> requests(4);
+  requests[0][kData] = rows(1, 1);
+  requests[1][kData] = none;
+  requests[2][kData] = less;
+  requests[3][kData] = rows(1, 4);
+  std::vector<Dict> more(2);  // Four that fit make a batch.
+  more[0][kData] = rows(1, 5);
+  more[1][kData] = rows(1, 6);
+  requests.insert(requests.end(), more.begin(), more.end());
+  const std::vector<Status> answers = pipeline->run(requests);
+  for (const std::size_t bad : {1U, 2U}) {
+    EXPECT_EQ(answers[bad].code(), Code::kInvalidArgument);
+    EXPECT_NE(answers[bad].to_string().find("takes 16 bytes"), std::string::npos)
+        << answers[bad].to_string();
+  }
+  for (const std::size_t good : {0U, 3U, 4U, 5U})
+    EXPECT_TRUE(answers[good].ok()) << answers[good].to_string();
+}
+
+/// The static form of a size publishes that size, whatever the output's dimension is called.
+TEST(ProgramBackend, AnOutputWithAnotherNameForTheBatchTakesAllSizes) {
+  const ProgramFiles files;
+  const std::string onnx = OnnxBuilder()
+                               .input("x", {std::int64_t{1}, std::int64_t{4}})
+                               .output("y", {std::string("other"), std::int64_t{4}})
+                               .node("Relu", {"x"}, {"y"})
+                               .build("names");
+  CompileOptions compile;
+  compile.import.batch_range = BatchRange{1, 4};
+  const auto file = compile_bytes(as_byte_span(onnx), compile);
+  ASSERT_TRUE(file) << file.error().to_string();
+  const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},
+                                          {"model", files.write("names.rknn", *file)},
+                                          {"device", kDevice}});
+  ASSERT_TRUE(pipeline) << pipeline.error().to_string();
+  for (const std::uint32_t count : {4U, 4U, 3U, 2U, 4U, 1U, 3U}) {
+    Dict request;
+    request[kData] = rows(count, 3);
+    const Status status = pipeline->run(request, {.items = count});
+    ASSERT_TRUE(status.ok()) << count << ": " << status.to_string();
+    EXPECT_EQ(std::any_cast<const Tensor&>(request.at(kResult)).shape, (Shape{count, 4}));
+  }
+}
+
 TEST(ProgramBackend, ARequestThatDoesNotFitFailsAlone) {
   const ProgramFiles files;
   const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},

@@ -21,7 +21,9 @@ bool NodeCore::cancel(const TicketPtr& ticket) {
   Aftermath after;
   {
     const MutexLock lock(mutex_);
-    if (ticket->state() == RequestState::kRunning) ticket->request->cancel();
+    // Without memory for its request it has none.
+    if (ticket->state() == RequestState::kRunning && ticket->request != nullptr)
+      ticket->request->cancel();
     if (ticket->id == 0 || !table_.remove(ticket, RequestState::kCancelled)) return false;
     end(ticket, RequestState::kCancelled,
         error(Code::kCancelled, "request {} was cancelled", ticket->id), after);
@@ -168,7 +170,9 @@ Status NodeCore::reconfigure(const Change& change) {
   }
   Result<NodeSettings> changed =
       no_throw("the change of settings", [&] { return change(settings); });
-  Status status = changed ? resize_groups(*changed) : changed.error();
+  Status status = changed
+                      ? no_throw("the change of instances", [&] { return resize_groups(*changed); })
+                      : changed.error();
   Aftermath after;
   {
     const MutexLock lock(mutex_);

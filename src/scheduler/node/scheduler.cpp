@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fork.h"
 #include "base/guard.h"
 #include "base/leaked.h"
 #include "base/thread.h"
@@ -25,6 +26,12 @@ class NodeHandle {
   }
   /// In forward() of its own backend it cannot wait for that call: another thread ends it then.
   ~NodeHandle() {
+    if (forked()) {
+      // Its threads and locks belong to the parent: nothing of it can be taken apart here.
+      static_cast<void>(new std::pair<std::unique_ptr<Backend>, std::shared_ptr<NodeCore>>(
+          std::move(scheduler), std::move(core)));
+      return;
+    }
     if (core == nullptr || !core->inside()) return;
     (void)core->shutdown(Shutdown::kCancel, TimePoint{});
     const auto kept = std::make_shared<std::pair<std::unique_ptr<Backend>, decltype(core)>>(
@@ -38,6 +45,10 @@ class NodeHandle {
   NodeHandle(const NodeHandle&) = delete;
   NodeHandle& operator=(const NodeHandle&) = delete;
 
+  /// In a child of the process that made it.
+  bool forked() const noexcept { return made_in != fork_count(); }
+
+  const std::uint64_t made_in = fork_count();
   const std::string name;
   std::unique_ptr<Backend> scheduler;
   std::shared_ptr<NodeCore> core;  ///< Null where the program brought a scheduler of its own.
@@ -50,6 +61,24 @@ namespace {
 Failure only_baseline(std::string_view what) {
   return error(Code::kUnsupported,
                "{} is part of BaselineSchedule; this pipeline has a scheduler of its own", what);
+}
+
+Failure forked_failure() {
+  return error(
+      Code::kWrongState,
+      "the pipeline was made before this process was forked, and its threads stayed in the "
+      "parent; make one in the child");
+}
+
+bool has_core(const std::shared_ptr<NodeHandle>& node) noexcept {
+  return node != nullptr && node->core != nullptr && !node->forked();
+}
+
+/// What `what`, a function of the pipeline, is called on.
+Result<NodeCore*> core_for(const std::shared_ptr<NodeHandle>& node, std::string_view what) {
+  if (node == nullptr || node->core == nullptr) return only_baseline(what);
+  if (node->forked()) return forked_failure();
+  return node->core.get();
 }
 
 const BackendRegistry& registry_of(const PipelineOptions& options) {
@@ -101,6 +130,13 @@ TicketPtr run_plain(NodeHandle& node, Dict values, const RequestOptions& options
       "forward() of the scheduler", [&] { return node.scheduler->forward(std::span(&request, 1)); },
       Code::kEngineFailed);
   settle_plain(*ticket, *request, status);
+  return ticket;
+}
+
+TicketPtr refused(Status why, Dict values) {
+  auto ticket = std::make_shared<TicketState>();
+  ticket->clock = real_clock();
+  ticket->answer(RequestState::kRejected, std::move(why), std::move(values));
   return ticket;
 }
 
@@ -251,6 +287,10 @@ Result<std::shared_ptr<Event>> Event::take_from(Dict& request) {
 /// Nothing here needs memory but the requests themselves.
 void Pipeline::run_all(std::span<Dict> requests, const RequestOptions& options,
                        std::span<Status> answers, std::span<TicketPtr> tickets) const noexcept {
+  if (node_ != nullptr && node_->forked()) {
+    std::ranges::fill(answers, Status(forked_failure()));
+    return;
+  }
   const bool nested = node_ != nullptr && node_->core != nullptr && node_->core->inside();
   if (node_ == nullptr || nested) {
     std::ranges::fill(answers,
@@ -286,6 +326,11 @@ Ticket Pipeline::submit(Dict request, const RequestOptions& options,
                         std::function<void(const Ticket&)> on_done) const {
   Ticket ticket;
   if (node_ == nullptr) return ticket;
+  if (node_->forked()) {
+    ticket.state_ = refused(forked_failure(), std::move(request));
+    if (on_done) run_callback("scheduler", "a callback of a request", on_done, ticket);
+    return ticket;
+  }
   const bool plain = node_->core == nullptr;
   ticket.state_ =
       submit_or_starve(*node_, std::move(request), options, plain ? nullptr : std::move(on_done));
@@ -294,37 +339,37 @@ Ticket Pipeline::submit(Dict request, const RequestOptions& options,
 }
 
 std::uint32_t Pipeline::min() const noexcept {
-  return node_ == nullptr ? 0 : node_->scheduler->min();
+  return node_ == nullptr || node_->forked() ? 0 : node_->scheduler->min();
 }
 
 std::uint32_t Pipeline::max() const noexcept {
-  if (node_ == nullptr) return 0;
+  if (node_ == nullptr || node_->forked()) return 0;
   return node_->core == nullptr ? node_->scheduler->max() : node_->core->largest_request();
 }
 
 Topology Pipeline::topology() const {
-  return node_ == nullptr || node_->core == nullptr ? Topology{} : node_->core->topology();
+  return !has_core(node_) ? Topology{} : node_->core->topology();
 }
 
 Status Pipeline::reconfigure(const Config& changes) const {
-  if (node_ == nullptr || node_->core == nullptr) return only_baseline("reconfigure()");
-  return node_->core->reconfigure([&](const NodeSettings& settings) {
+  CORELANE_ASSIGN(NodeCore* const core, core_for(node_, "reconfigure()"));
+  return core->reconfigure([&](const NodeSettings& settings) {
     return change_settings(settings, changes, node_->registry);
   });
 }
 
 Status Pipeline::drain(TimePoint until) const {
-  if (node_ == nullptr || node_->core == nullptr) return only_baseline("drain()");
-  return node_->core->drain(until);
+  CORELANE_ASSIGN(NodeCore* const core, core_for(node_, "drain()"));
+  return core->drain(until);
 }
 
 Status Pipeline::shutdown(Shutdown how, TimePoint until) const {
-  if (node_ == nullptr || node_->core == nullptr) return only_baseline("shutdown()");
-  return node_->core->shutdown(how, until);
+  CORELANE_ASSIGN(NodeCore* const core, core_for(node_, "shutdown()"));
+  return core->shutdown(how, until);
 }
 
 Statistics Pipeline::statistics() const {
-  return node_ == nullptr || node_->core == nullptr ? Statistics{} : node_->core->statistics();
+  return !has_core(node_) ? Statistics{} : node_->core->statistics();
 }
 
 std::string Pipeline::prometheus_text() const {
@@ -332,18 +377,16 @@ std::string Pipeline::prometheus_text() const {
 }
 
 std::vector<BatchRecord> Pipeline::records() const {
-  return node_ == nullptr || node_->core == nullptr ? std::vector<BatchRecord>{}
-                                                    : node_->core->records();
+  return !has_core(node_) ? std::vector<BatchRecord>{} : node_->core->records();
 }
 
 std::string Pipeline::chrome_trace() const {
-  return node_ == nullptr || node_->core == nullptr ? std::string()
-                                                    : node_->core->chrome_trace(node_->name);
+  return !has_core(node_) ? std::string() : node_->core->chrome_trace(node_->name);
 }
 
 Result<std::string> Pipeline::why(std::uint64_t id) const {
-  if (node_ == nullptr || node_->core == nullptr) return only_baseline("why()");
-  return node_->core->why(id);
+  CORELANE_ASSIGN(NodeCore* const core, core_for(node_, "why()"));
+  return core->why(id);
 }
 
 }  // namespace corelane::scheduler
