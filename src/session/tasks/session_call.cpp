@@ -182,6 +182,9 @@ Result<Outputs> SessionCore::run_queued(Call call, const CallOptions& options) {
 Result<Outputs> SessionCore::wait_for(const std::shared_ptr<SessionTask>& task, FutureState& future,
                                       const CallOptions& options) {
   if (future.wait(options.interrupted)) {
+    // With the device reset or lost under it, a call is done while the engine may still read what
+    // the caller has lent until this returns. With a deadline it never reads that.
+    if (task->deadline == kNever) static_cast<void>(task->inference.wait_released());
     task->call.inputs.clear();  // Released in this thread: the session is through with the task.
     return future.take();
   }
