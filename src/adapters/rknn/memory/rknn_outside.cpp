@@ -1,6 +1,8 @@
 #include "adapters/rknn/memory/rknn_outside.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "adapters/rknn/checks/rknn_dump.h"
 #include "adapters/rknn/model/rknn_model.h"
@@ -49,6 +51,23 @@ Status OutsideMemory::copy_program(Memory& to, std::size_t bytes) const {
   return {};
 }
 
+namespace {
+
+/// What rknn_inputs_set has brought lies in the contexts of before.
+void keep_inputs(std::vector<Frame>& before, std::vector<Frame>& now) {
+  for (std::size_t f = 0; f < std::min(before.size(), now.size()); ++f) {
+    now[f].input_age = before[f].input_age;
+    for (std::size_t i = 0; i < before[f].context.inputs().size(); ++i) {
+      const auto from = before[f].context.input(i);
+      const auto to = now[f].context.input(i);
+      // One whose shape is not chosen yet has no memory.
+      if (from && to) std::memcpy(to->data, from->data, std::min(from->size, to->size));
+    }
+  }
+}
+
+}  // namespace
+
 /// The program is loaded anew from its new place, so that the old memory is free afterwards.
 Outcome ModelContext::set_weight_mem(const rknn_tensor_mem* mem) {
   CORELANE_ASSIGN(const std::shared_ptr<Memory> memory, find_memory(mem));
@@ -77,8 +96,13 @@ Outcome ModelContext::set_weight_mem(const rknn_tensor_mem* mem) {
   std::vector<Shape> shapes;
   for (const TensorDesc& desc : runs_.frames().front().context.inputs())
     shapes.push_back(desc.shape);
-  CORELANE_TRY(adopt(std::move(program)));
+  std::vector<Frame> before = std::exchange(runs_.frames(), {});
+  if (const Status adopted = adopt(std::move(program)); !adopted.ok()) {
+    runs_.frames() = std::move(before);
+    return adopted;
+  }
   CORELANE_TRY(runs_.keep_shapes(shapes));
+  keep_inputs(before, runs_.frames());
   outside.weights = memory;
   outside.pending.reset();
   return runs_.io_memory().rebind_all(runs_.frames(), "rknn_set_weight_mem");

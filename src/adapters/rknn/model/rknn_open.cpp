@@ -206,7 +206,8 @@ Status ModelContext::open_model(const void* model, std::uint32_t size,
     return error(Code::kInvalidArgument,
                  "model is null; give the bytes of a model with their size, or a path with size 0");
   if (size != 0) {
-    const ByteSpan bytes(static_cast<const std::byte*>(model), size);
+    const ByteSpan whole(static_cast<const std::byte*>(model), size);
+    CORELANE_ASSIGN(const ByteSpan bytes, slice_of(whole, extend, "the model buffer"));
     // The caller's buffer is used where it lies only if the caller promised to keep it.
     return load(bytes,
                 zero_copy ? std::shared_ptr<const void>(model, [](const void*) {}) : nullptr);

@@ -126,6 +126,23 @@ TEST(RknnOpen, SliceOfAFileIsOpened) {
   EXPECT_EQ(context, 0U);
 }
 
+TEST(RknnOpen, SliceOfABufferIsOpened) {
+  std::string bytes = "before" + program_text() + "behind";
+  rknn_init_extend extend{};
+  extend.real_model_offset = 6;
+  extend.real_model_size = static_cast<std::uint32_t>(bytes.size()) - 12;
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  for (const std::uint32_t flags : {0, RKNN_FLAG_MODEL_BUFFER_ZERO_COPY}) {
+    rknn_context context = 0;
+    ASSERT_EQ(rknn_init(&context, bytes.data(), size, flags, &extend), RKNN_SUCC);
+    EXPECT_EQ(first_result(context), 2.0F);
+    rknn_destroy(context);
+  }
+  extend.real_model_size = size;
+  rknn_context context = 0;
+  EXPECT_EQ(rknn_init(&context, bytes.data(), size, 0, &extend), RKNN_ERR_PARAM_INVALID);
+}
+
 TEST(RknnOpen, ModelBufferIsUsedAsItLiesOrThroughItsDescriptor) {
   std::string program = program_text();
   rknn_context context = 0;
