@@ -307,6 +307,9 @@ Status ContextState::note_shapes(bool inputs_are_there) {
   runtime::StaticForms* const forms = program_->executables->forms();
   if (forms == nullptr) return {};
   const bool batches = !forms->rule().open_ended;
+  // Engines divide by sizes while they compile.
+  const auto empty = [](const Shape& shape) { return shape.elements().value_or(1) == 0; };
+  if (std::ranges::any_of(shapes_, empty)) return {};
   if (batches && runtime::batch_of(program_->description, shapes_) == 0) return {};
   if (forms_.use == nullptr) forms_.use = forms->use_of(shapes_);
   if (!forms->note_run(forms_.use, inputs_are_there || batches)) return {};

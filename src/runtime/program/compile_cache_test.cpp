@@ -211,6 +211,18 @@ std::string key_of(const std::string& model, const LoadOptions& options = {},
   return compile_key(as_byte_span(model), {}, options, i).value();
 }
 
+TEST(CompileKey, TextOfUsersIsNotTakenForAnotherOption) {
+  const std::string model = testing::relu_model({4});
+  LoadOptions range, text;
+  range.import.batch_range = BatchRange{1, 4};
+  text.import.custom_string = "\nrange 1 4";
+  EXPECT_NE(key_of(model, range), key_of(model, text));
+  LoadOptions one, two;
+  one.import.partial_inputs = {"a\npartial b"};
+  two.import.partial_inputs = {"a", "b"};
+  EXPECT_NE(key_of(model, one), key_of(model, two));
+}
+
 TEST(CompileKey, EverythingThatChangesTheProgramChangesTheKey) {
   const std::string model = testing::relu_model({4});
   std::vector<std::string> keys{key_of(model), key_of(testing::relu_model({5}))};

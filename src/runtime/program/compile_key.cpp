@@ -13,10 +13,13 @@ namespace corelane::runtime {
 namespace fs = std::filesystem;
 namespace {
 
+/// Text of users may hold what divides the parts of a key.
+std::string counted(std::string_view text) { return fmt::format("{}:{}", text.size(), text); }
+
 void add_floats(std::string& text, std::string_view what,
                 const std::map<std::string, std::vector<float>>& lists) {
   for (const auto& [name, values] : lists) {
-    text += fmt::format("{} {}:", what, name);
+    text += fmt::format("{} {}:", what, counted(name));
     // In hexadecimal, which is exact.
     for (const float v : values) text += fmt::format(" {:a}", v);
     text += '\n';
@@ -28,19 +31,22 @@ std::string import_text(const ImportOptions& o) {
   std::string text =
       fmt::format("io {} batch {} open {} cores {} refuse {} layout {}\ncustom {}\n",
                   static_cast<int>(o.io_dtype), o.batch, o.open_batch, o.cores,
-                  o.refuse_known_wrong, static_cast<int>(o.input_layout), o.custom_string);
+                  o.refuse_known_wrong, static_cast<int>(o.input_layout), counted(o.custom_string));
   if (o.batch_range) text += fmt::format("range {} {}\n", o.batch_range->low, o.batch_range->high);
   for (const auto& [name, shape] : o.input_shapes)
-    text += fmt::format("shape {} {}\n", name, shape.to_string());
-  for (const auto& [name, size] : o.dims) text += fmt::format("dim {} {}\n", name, size);
+    text += fmt::format("shape {} {}\n", counted(name), shape.to_string());
+  for (const auto& [name, size] : o.dims) text += fmt::format("dim {} {}\n", counted(name), size);
   for (const auto& set : o.shape_sets) {
     text += "set";
     for (const Shape& s : set) text += s.to_string();
     text += '\n';
   }
-  for (const std::string& type : o.custom_operators) text += fmt::format("operator {}\n", type);
-  for (const std::string& name : o.partial_inputs) text += fmt::format("partial {}\n", name);
-  for (const StateDecl& s : o.states) text += fmt::format("state {}\n{}\n", s.output, s.input);
+  for (const std::string& type : o.custom_operators)
+    text += fmt::format("operator {}\n", counted(type));
+  for (const std::string& name : o.partial_inputs)
+    text += fmt::format("partial {}\n", counted(name));
+  for (const StateDecl& s : o.states)
+    text += fmt::format("state {} {}\n", counted(s.output), counted(s.input));
   add_floats(text, "mean", o.mean);
   add_floats(text, "std", o.std);
   return text;
@@ -67,7 +73,7 @@ Result<std::string> external_text(ByteSpan model, const fs::path& root,
                    location);
     }
     CORELANE_ASSIGN(const MappedFile mapped, MappedFile::open(file));
-    text += fmt::format("external {} {}\n", location, content_hash(mapped.bytes()));
+    text += fmt::format("external {} {}\n", counted(location), content_hash(mapped.bytes()));
   }
   return text;
 }
@@ -89,8 +95,9 @@ Result<std::string> compile_key(ByteSpan model, const fs::path& root, const Load
   text += fmt::format("precision {} fast {} profile {} replicate {}\n",
                       static_cast<int>(options.precision), options.fast_math,
                       options.profile_layers, options.replicate_limit);
-  if (!options.engine.empty()) text += fmt::format("engine {}\n", options.engine);
-  for (const std::string& value : options.exposed_values) text += fmt::format("value {}\n", value);
+  if (!options.engine.empty()) text += fmt::format("engine {}\n", counted(options.engine));
+  for (const std::string& value : options.exposed_values)
+    text += fmt::format("value {}\n", counted(value));
   // A hash of the text, so that keys have one length and are file names.
   return content_hash(as_byte_span(text));
 }

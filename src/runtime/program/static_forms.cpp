@@ -154,6 +154,15 @@ struct StaticForms::Core : std::enable_shared_from_this<Core> {
     return true;
   }
 
+  /// There was no memory to have it made: nobody waits for it, and it is thought of again later.
+  void give_up(FormUse& use) CORELANE_REQUIRES(mutex) {
+    std::erase_if(due, [&](const Due& each) { return each.use.get() == &use; });
+    if (use.state_ != State::kDue) return;
+    postpone(use);
+    --pending;
+    changed.notify_all();
+  }
+
   /// Needs something to make. A thread that has nothing left to do is joined here.
   void start() CORELANE_REQUIRES(mutex) {
     if (running || due.empty()) return;
@@ -322,6 +331,10 @@ void StaticForms::begin(const std::shared_ptr<FormUse>& use, Inputs inputs) noex
     core.due.push_back({use, std::move(inputs)});
     core.start();
   } catch (const std::exception& e) {
+    {
+      const MutexLock lock(core.mutex);
+      core.give_up(*use);
+    }
     log::warn("runtime", "program '{}': no form for {}: {}", core.name, shapes_text(use->shapes),
               e.what());
   }
@@ -338,8 +351,13 @@ Status StaticForms::make_now(const std::vector<Shape>& shapes) {
     return error(Code::kWrongState, "a form is asked for in the thread that makes them");
   const std::shared_ptr<FormUse> use = core.find_or_add(shapes);
   if (core.take_due(use, true)) {
-    core.due.push_back({use, {}});
-    core.start();
+    try {
+      core.due.push_back({use, {}});
+      core.start();
+    } catch (...) {
+      core.give_up(*use);
+      throw;
+    }
   }
   while (use->state_ == FormUse::State::kDue) core.changed.wait(lock.native());
   if (use->state_ == FormUse::State::kMade) return {};
