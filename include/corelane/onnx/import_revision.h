@@ -12,6 +12,7 @@ namespace corelane {
 ///  2  8-bit pairs of QuantizeLinear and DequantizeLinear around a Concat
 ///  3  the model's origin is kept
 ///  4  the network is kept as given; until then it was lowered for OpenVINO
-inline constexpr int kImportRevision = 4;
+///  5  sizes of Resize are rounded as floats; a zero that a writer left out is there
+inline constexpr int kImportRevision = 5;
 
 }  // namespace corelane

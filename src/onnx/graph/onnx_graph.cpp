@@ -19,21 +19,34 @@ const ::onnx::AttributeProto* find_attribute(const ::onnx::NodeProto& node, std:
   return nullptr;
 }
 
+namespace {
+
+/// A writer of proto3 leaves a value of 0 out: the attribute's type says that it is there. One that
+/// stands for a function's attribute has a type and no value.
+bool is_left_out(const ::onnx::AttributeProto& a, ::onnx::AttributeProto::AttributeType type) {
+  return a.type() == type && a.ref_attr_name().empty();
+}
+
+}  // namespace
+
 std::int64_t int_attribute(const ::onnx::NodeProto& node, std::string_view name,
                            std::int64_t otherwise) {
   const auto* a = find_attribute(node, name);
-  return a != nullptr && a->has_i() ? a->i() : otherwise;
+  if (a == nullptr) return otherwise;
+  return a->has_i() || is_left_out(*a, ::onnx::AttributeProto::INT) ? a->i() : otherwise;
 }
 
 float float_attribute(const ::onnx::NodeProto& node, std::string_view name, float otherwise) {
   const auto* a = find_attribute(node, name);
-  return a != nullptr && a->has_f() ? a->f() : otherwise;
+  if (a == nullptr) return otherwise;
+  return a->has_f() || is_left_out(*a, ::onnx::AttributeProto::FLOAT) ? a->f() : otherwise;
 }
 
 std::string string_attribute(const ::onnx::NodeProto& node, std::string_view name,
                              std::string otherwise) {
   const auto* a = find_attribute(node, name);
-  return a != nullptr && a->has_s() ? a->s() : otherwise;
+  if (a == nullptr) return otherwise;
+  return a->has_s() || is_left_out(*a, ::onnx::AttributeProto::STRING) ? a->s() : otherwise;
 }
 
 std::vector<std::int64_t> ints_attribute(const ::onnx::NodeProto& node, std::string_view name) {

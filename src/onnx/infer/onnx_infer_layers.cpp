@@ -246,7 +246,9 @@ void infer_resize(const InferContext& c) {
     if (!old && sizes && sizes->size() == x->rank())
       shape[i] = (*sizes)[i] == kUnknownInt ? kOpen : (*sizes)[i];
     else if (scales && scales->size() == x->rank() && (*x)[i] >= 0)
-      shape[i] = size_from(std::floor(static_cast<double>((*x)[i]) * (*scales)[i]));
+      // In floats, as ONNX Runtime does: 10 times 0.7 is 7 there, and 6 in doubles.
+      shape[i] =
+          size_from(std::floor(static_cast<float>((*x)[i]) * static_cast<float>((*scales)[i])));
   c.set(0, c.in(0).elem, shape);
 }
 

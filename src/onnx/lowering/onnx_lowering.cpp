@@ -33,7 +33,9 @@ namespace {
 ///  6  verdicts on axes that come with each run, of reductions of constants
 ///  7  overlaps equal to a threshold, rests of divisions by infinity; verdicts on quantization of
 ///     values as they come, on networks that look for NaN, and on the maximum of nothing
-constexpr std::array kLowerings{Lowering{"openvino", 7}};
+///  8  verdicts on quotients of bytes, coupled gates of LSTM, pools that round up over padding,
+///     indices by columns, and open transposed convolutions; sizes of Resize in floats
+constexpr std::array kLowerings{Lowering{"openvino", 8}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made
 /// cannot be made any more.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string_view>
 
 #include "onnx/onnx_test_model.h"
@@ -11,6 +12,7 @@ namespace corelane::onnx {
 namespace {
 
 using T = ::onnx::TensorProto;
+using ::testing::HasSubstr;
 
 /// x -> Dropout -> pair of signed 8-bit integers -> MyOp -> y: a rule, the pass, a host operator.
 Result<ImportedModel> mixed() {
@@ -91,6 +93,85 @@ TEST(OnnxLowering, WhatTheEngineGetsWrongIsAVerdictThatNamesTheFirstSuchNode) {
   const auto again = lower_onnx(imported->graph, imported->constants, lowerings()[0]);
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_EQ(again->unfit, unfit);
+}
+
+/// One node that reads x, of these dimensions, and what it is given besides.
+std::string verdict_on(const std::string& op, const TestModel::Dims& dims,
+                       const std::function<void(TestModel&, ::onnx::NodeProto&)>& more = {},
+                       std::int32_t type = ::onnx::TensorProto::FLOAT, std::int64_t opset = 18) {
+  TestModel m(opset);
+  m.input("x", dims, type).open_output("y", type);
+  ::onnx::NodeProto node;
+  node.set_op_type(op);
+  node.add_input("x");
+  node.add_output("y");
+  if (more) more(m, node);
+  *m.graph().add_node() = node;
+  const auto imported = m.import();
+  return imported ? imported->lowered[0].unfit : imported.error().to_string();
+}
+
+TEST(OnnxLowering, PoolsThatRoundUpAreJudgedByTheirPadding) {
+  using Ints = std::vector<std::int64_t>;
+  const auto pool = [](const Ints& pads, const Ints& strides) {
+    return [=](TestModel&, ::onnx::NodeProto& node) {
+      set_attribute(node, "kernel_shape", Ints{2, 2});
+      set_attribute(node, "pads", pads);
+      set_attribute(node, "strides", strides);
+      set_attribute(node, "ceil_mode", std::int64_t{1});
+      if (node.op_type() == "AveragePool")
+        set_attribute(node, "count_include_pad", std::int64_t{1});
+    };
+  };
+  const TestModel::Dims open{"n", 2, 5, 5}, fixed{1, 2, 5, 5};
+  EXPECT_THAT(verdict_on("MaxPool", open, pool({0, 0, 1, 1}, {2, 2})), HasSubstr("ceil_mode"));
+  EXPECT_THAT(verdict_on("MaxPool", open, pool({0, 0, 0, 0}, {3, 3})), HasSubstr("ceil_mode"));
+  EXPECT_EQ(verdict_on("MaxPool", open, pool({0, 0, 0, 0}, {2, 2})), "");
+  EXPECT_EQ(verdict_on("MaxPool", fixed, pool({0, 0, 1, 1}, {2, 2})), "");
+  EXPECT_THAT(verdict_on("AveragePool", fixed, pool({1, 1, 1, 1}, {2, 2})),
+              HasSubstr("count_include_pad"));
+}
+
+TEST(OnnxLowering, WhatTheEngineDoesNotReadIsAVerdict) {
+  EXPECT_THAT(verdict_on("ConvTranspose", {"n", 2, 5, 5},
+                         [](TestModel& m, ::onnx::NodeProto& node) {
+                           m.floats("w", {2, 1, 3, 3}, std::vector<double>(18, 1));
+                           node.add_input("w");
+                           set_attribute(node, "auto_pad", std::string("SAME_UPPER"));
+                           set_attribute(node, "strides", std::vector<std::int64_t>{2, 2});
+                         }),
+              HasSubstr("auto_pad"));
+  EXPECT_THAT(verdict_on(
+                  "Div", {1, 4},
+                  [](TestModel& m, ::onnx::NodeProto& node) {
+                    m.typed("two", ::onnx::TensorProto::UINT8, {1}, {2});
+                    node.add_input("two");
+                  },
+                  ::onnx::TensorProto::UINT8),
+              HasSubstr("bytes"));
+  EXPECT_THAT(verdict_on("LSTM", {3, 1, 2},
+                         [](TestModel& m, ::onnx::NodeProto& node) {
+                           m.floats("w", {1, 8, 2}, std::vector<double>(16, 1));
+                           m.floats("r", {1, 8, 2}, std::vector<double>(16, 1));
+                           node.add_input("w");
+                           node.add_input("r");
+                           set_attribute(node, "hidden_size", std::int64_t{2});
+                           set_attribute(node, "input_forget", std::int64_t{1});
+                         }),
+              HasSubstr("input_forget"));
+}
+
+TEST(OnnxLowering, NormAlongNoDimensionIsAnAbsoluteValue) {
+  for (const char* op : {"ReduceL1", "ReduceL2"}) {
+    TestModel m(18);
+    m.input("x", {1, 4}).output("y", {1, 4});
+    set_attribute(m.node(op, {"x"}, {"y"}), "noop_with_empty_axes", std::int64_t{1});
+    const auto imported = m.import();
+    ASSERT_TRUE(imported) << imported.error().to_string();
+    const auto model = lowered_model_of(*imported);
+    ASSERT_EQ(model.graph().node_size(), 1) << op;
+    EXPECT_EQ(model.graph().node(0).op_type(), "Abs");
+  }
 }
 
 TEST(OnnxLowering, TheWarningStaysWhereNoVerdictIsWanted) {

@@ -34,6 +34,13 @@ Result<bool> float_mod(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.instead(node, "Where", {other_sign, r.add("Add", {rest, b}), rest});
 }
 
+/// 7 / 2 is 4 for the engine, which divides bytes as floats and rounds.
+Result<bool> byte_division(Rewriter& r, const ::onnx::NodeProto& node) {
+  const std::int32_t elem = r.of(node.input(0)).elem;
+  if (elem != T::INT8 && elem != T::UINT8) return false;
+  return r.unfit(node, "bytes are divided as floats and rounded by the engine");
+}
+
 /// Sizes up to which CumProd is written out: the doublings must not overflow.
 constexpr std::int64_t kMostAlong = std::int64_t{1} << 40;
 
@@ -214,6 +221,7 @@ Result<bool> largest_samples(Rewriter& r, const ::onnx::NodeProto& node) {
 
 constexpr Rule kRules[] = {
     {"Mod", float_mod, "floats with fmod=0: the sign of the divisor, written out"},
+    {"Div", byte_division, "of bytes: for the other engine"},
     {"Equal", equals_negative_infinity, "a maximum compared with -inf: with the lowest float"},
     {"Dropout", dropout, "inference: an Identity"},
     {"Det", determinant, "2x2 and 3x3: written out, 3 to 4 times as quick as elsewhere"},

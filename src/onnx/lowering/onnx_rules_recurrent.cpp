@@ -12,6 +12,8 @@ namespace {
 Result<bool> batch_first(Rewriter& r, const ::onnx::NodeProto& node) {
   if (node.op_type() == "LSTM" && !input_of(node, 7).empty())
     return r.unfit(node, "peepholes are computed wrongly by the engine");
+  if (node.op_type() == "LSTM" && int_attribute(node, "input_forget", 0) != 0)
+    return r.unfit(node, "input_forget is not read by the engine");
   if (int_attribute(node, "layout", 0) == 0) return false;
   ::onnx::NodeProto plain = node;
   set_attribute(plain, "layout", std::int64_t{0});

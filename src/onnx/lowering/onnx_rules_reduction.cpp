@@ -31,6 +31,15 @@ Result<bool> log_of_each(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.instead(node, "Log", {node.input(0)});
 }
 
+/// Along no dimension: what is reduced is each element's absolute value. The engine gives the
+/// input.
+Result<bool> norm_of_each(Rewriter& r, const ::onnx::NodeProto& node) {
+  if (r.opset() < 18 || int_attribute(node, "noop_with_empty_axes", 0) == 0) return false;
+  const auto axes = axes_of(r, node);
+  if (!axes) return r.unfit(node, "axes of a run may be none, which the engine gets wrong");
+  return axes->empty() ? r.instead(node, "Abs", {node.input(0)}) : Result<bool>(false);
+}
+
 /// The engine says the lowest float.
 Result<bool> largest_of_nothing(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& x = r.of(node.input(0));
@@ -165,6 +174,8 @@ constexpr Rule kRules[] = {
     {"ReduceLogSum", axes_as_attribute, kAttribute},
     {"ReduceLogSumExp", axes_as_attribute, kAttribute},
     {"ReduceMax", largest_of_nothing, "of no elements: for the other engine"},
+    {"ReduceL1", norm_of_each, "along no dimension: an Abs"},
+    {"ReduceL2", norm_of_each, "along no dimension: an Abs"},
     {"ReduceLogSum", log_of_each, "along no dimension: a Log"},
     {"Add", apart_from_reduction, kApart},
     {"BatchNormalization", apart_from_reduction, kApart},

@@ -101,7 +101,7 @@ std::optional<Shape> output_shape(Rewriter& r, const ::onnx::NodeProto& node,
     Shape out = p.in;
     for (std::size_t i = 0; i < p.axes.size(); ++i) {
       auto& d = out[p.axes[i]];
-      d = size_from(std::floor(static_cast<double>(d) * (*scales)[i]));
+      d = size_from(std::floor(static_cast<float>(d) * static_cast<float>((*scales)[i])));
     }
     return out;
   }

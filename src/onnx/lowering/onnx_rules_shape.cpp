@@ -53,11 +53,51 @@ Result<bool> space_to_depth_crd(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.instead(node, "Reshape", {moved, r.ints({s[0], channels, s[2] / b, s[3] / b})});
 }
 
+/// Without padding no window begins behind the last element, unless it jumps over some.
+bool may_begin_in_padding(const ::onnx::NodeProto& node) {
+  const std::string pad = string_attribute(node, "auto_pad", "NOTSET");
+  const Ints pads = ints_attribute(node, "pads");
+  const Ints strides = ints_attribute(node, "strides");
+  const Ints kernel = ints_attribute(node, "kernel_shape");
+  for (std::size_t i = 0; i < strides.size(); ++i)
+    if (i >= kernel.size() || strides[i] > kernel[i]) return true;
+  return (pad != "NOTSET" && pad != "VALID") ||
+         std::ranges::any_of(pads, [](std::int64_t p) { return p != 0; });
+}
+
+/// Indices in the order of columns.
+Result<bool> column_places(Rewriter& r, const ::onnx::NodeProto& node) {
+  if (int_attribute(node, "storage_order", 0) == 0 || !has_output(node, 1)) return false;
+  return r.unfit(node, "storage_order is not read by the engine");
+}
+
+Result<bool> padded_mean(Rewriter& r, const ::onnx::NodeProto& node) {
+  if (int_attribute(node, "ceil_mode", 0) == 0 || int_attribute(node, "count_include_pad", 0) == 0)
+    return false;
+  return r.unfit(node, "ceil_mode with count_include_pad has other means at the border");
+}
+
+/// With an open batch alone, too.
+Result<bool> open_transposed_convolution(Rewriter& r, const ::onnx::NodeProto& node) {
+  const bool same = string_attribute(node, "auto_pad", "NOTSET").starts_with("SAME");
+  const bool sized = !ints_attribute(node, "output_shape").empty();
+  if ((!same && !sized) || r.of(node.input(0)).is_static()) return false;
+  return r.unfit(node,
+                 "auto_pad and output_shape with open dimensions are computed wrongly by the "
+                 "engine; fix the input shape");
+}
+
 /// The engine counts a window that begins in the padding; where both roundings give the right
 /// size, rounding down is right.
 Result<bool> ceil_pool(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto x = r.of(node.input(0));
-  if (int_attribute(node, "ceil_mode", 0) == 0 || !x.is_static()) return false;
+  if (int_attribute(node, "ceil_mode", 0) == 0) return false;
+  if (!x.is_static()) {
+    if (!may_begin_in_padding(node)) return false;
+    return r.unfit(node,
+                   "ceil_mode with padding and open dimensions may count a window that begins in "
+                   "the padding");
+  }
   ::onnx::NodeProto down = node;
   set_attribute(down, "ceil_mode", std::int64_t{0});
   constexpr const char* kProbe = "corelane: a pool that is not in the graph";
@@ -88,6 +128,10 @@ Result<bool> squeeze_known(Rewriter& r, const ::onnx::NodeProto& node) {
 
 constexpr Rule kRules[] = {
     {"Squeeze", squeeze_known, "the axes are known from the shape"},
+    {"MaxPool", column_places, "indices by columns: for the other engine"},
+    {"AveragePool", padded_mean, "means over padding, rounded up: for the other engine"},
+    {"ConvTranspose", open_transposed_convolution,
+     "sizes with open dimensions: for the other engine"},
     {"MaxPool", ceil_pool, "rounding up changes nothing: ceil_mode off"},
     {"Tile", tile_at_run_time, "repeats that come at run time: an Expand"},
     {"SpaceToDepth", space_to_depth_crd, "mode CRD: reshapes and a transpose"},
