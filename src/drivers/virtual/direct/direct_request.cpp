@@ -49,7 +49,13 @@ class DirectRequest final : public device::LaneRequest {
   /// Computes in the calling thread; nothing is allocated while the bindings stay the same.
   Status run(std::uint64_t core_bits) override {
     if (changed_) {
-      choose_form();
+      try {
+        choose_form();
+      } catch (...) {
+        network_ = nullptr;  // Without memory for it: nothing of these shapes is known.
+        shapes_.clear();
+        throw;
+      }
       if (network_) CORELANE_TRY(place_outputs());
       changed_ = false;
     }
