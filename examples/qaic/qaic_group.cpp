@@ -17,7 +17,7 @@ namespace {
 using namespace qaic_example;  // NOLINT(google-build-using-namespace)
 
 constexpr std::size_t kObjects = 4;  ///< In flight for each program, so that each always has work.
-constexpr std::size_t kInferences = 96;  ///< Of both together.
+constexpr std::int64_t kInferences = 96;  ///< Of both together.
 
 /// A program of the group, with memory for its inferences.
 struct Member {
@@ -46,20 +46,22 @@ void make_objects(Member& member, const Arguments& arguments, const qaic::rt::sh
 }
 
 /// Keeps its objects in flight until both programs have done their number together.
-void work(Member& member, qaic::rt::Queue& queue, std::atomic<std::size_t>& left) {
+void work(Member& member, qaic::rt::Queue& queue, std::atomic<std::int64_t>& left) {
   try {
     for (const auto& object : member.objects) need(queue.enqueue(object), "enqueue");
-    for (std::size_t at = 0;; at = (at + 1) % kObjects) {
+    std::size_t flying = kObjects;
+    for (std::size_t at = 0; flying > 0; at = (at + 1) % kObjects) {
       need(member.objects[at]->waitForCompletion(), "waitForCompletion");
       ++member.done;
-      if (left.fetch_sub(1) <= kObjects) break;
-      need(queue.enqueue(member.objects[at]), "enqueue");
+      --flying;
+      if (left.fetch_sub(1) > 2 * static_cast<std::int64_t>(kObjects)) {
+        need(queue.enqueue(member.objects[at]), "enqueue");
+        ++flying;
+      }
     }
-    for (const auto& object : member.objects)
-      need(object->waitForCompletion(), "waitForCompletion");
   } catch (...) {
     member.failure = std::current_exception();
-    left = kObjects;
+    left = 0;
   }
 }
 
@@ -75,7 +77,7 @@ int main(int argc, char** argv) {
     for (const double weight : kWeights) members.push_back(member_of(*group, qpc, weight));
     need(group->enable(), "enable");
     for (Member& member : members) make_objects(member, arguments, context, qpc);
-    std::atomic<std::size_t> left{kInferences};
+    std::atomic<std::int64_t> left{kInferences};
     std::vector<std::thread> threads;
     for (Member& member : members)
       threads.emplace_back([&] { work(member, *group->getQueue(), left); });
@@ -85,9 +87,10 @@ int main(int argc, char** argv) {
     for (std::size_t i = 0; i < members.size(); ++i) {
       QAicProgramTurnFigures figures;
       need(group->getTurnFigures(members[i].program, figures), "getTurnFigures");
-      std::cout << "weight " << static_cast<int>(kWeights[i]) << ": " << members[i].done << " inferences in "
-                << figures.turns << " turns, " << std::fixed << std::setprecision(1)
-                << static_cast<double>(figures.servedNs) / 1e6 << " ms on the core\n";
+      std::cout << "weight " << static_cast<int>(kWeights[i]) << ": " << members[i].done
+                << " inferences in " << figures.turns << " turns, " << std::fixed
+                << std::setprecision(1) << static_cast<double>(figures.servedNs) / 1e6
+                << " ms on the core\n";
     }
     for (const Page& page : members[0].pages) std::cout << page.answer() << "\n";
     need(group->disable(true, std::chrono::minutes(1)), "disable");
