@@ -133,6 +133,12 @@ TEST(OnnxLowering, PoolsThatRoundUpAreJudgedByTheirPadding) {
 }
 
 TEST(OnnxLowering, WhatTheEngineDoesNotReadIsAVerdict) {
+  EXPECT_THAT(verdict_on("Gather", {3, 4},
+                         [](TestModel& m, ::onnx::NodeProto& node) {
+                           m.ints("places", {});
+                           node.add_input("places");
+                         }),
+              HasSubstr("without elements"));
   EXPECT_THAT(verdict_on("ConvTranspose", {"n", 2, 5, 5},
                          [](TestModel& m, ::onnx::NodeProto& node) {
                            m.floats("w", {2, 1, 3, 3}, std::vector<double>(18, 1));

@@ -65,6 +65,13 @@ bool may_begin_in_padding(const ::onnx::NodeProto& node) {
          std::ranges::any_of(pads, [](std::int64_t p) { return p != 0; });
 }
 
+/// The engine divides by the number of places while it compiles.
+Result<bool> no_places(Rewriter& r, const ::onnx::NodeProto& node) {
+  const auto& places = r.of(input_of(node, 1));
+  if (!places.shape || std::ranges::count(places.shape->dims(), 0) == 0) return false;
+  return r.unfit(node, "indices without elements end the process in the engine");
+}
+
 /// Indices in the order of columns.
 Result<bool> column_places(Rewriter& r, const ::onnx::NodeProto& node) {
   if (int_attribute(node, "storage_order", 0) == 0 || !has_output(node, 1)) return false;
@@ -128,6 +135,7 @@ Result<bool> squeeze_known(Rewriter& r, const ::onnx::NodeProto& node) {
 
 constexpr Rule kRules[] = {
     {"Squeeze", squeeze_known, "the axes are known from the shape"},
+    {"Gather", no_places, "no places at all: for the other engine"},
     {"MaxPool", column_places, "indices by columns: for the other engine"},
     {"AveragePool", padded_mean, "means over padding, rounded up: for the other engine"},
     {"ConvTranspose", open_transposed_convolution,
