@@ -102,6 +102,10 @@ Status OrtProgram::build() {
   CORELANE_ASSIGN(packed_, (make_owned<OwnedPackedWeights, entry::CreatePrepackedWeightsContainer>(
                                library_, kWhat, Code::kEngineFailed)));
   nodes_ = patched.nodes;
+  for (const std::string_view op : {"LSTM", "GRU", "RNN"})
+    if (const auto node = patched.first_node.find(op);
+        node != patched.first_node.end() && recurrent_.empty())
+      recurrent_ = fmt::format("{} ({})", node->second, op);
   if (!patched.custom_nodes.empty()) {
     // The macro is two statements.
     CORELANE_ASSIGN(operators_, OrtHostOperators::make(library_, patched.custom_nodes,

@@ -424,6 +424,28 @@ std::shared_ptr<OrtProgram> prepare_for(const std::string& wish, const device::I
   return std::static_pointer_cast<OrtProgram>(prepare(image, options));
 }
 
+TEST(OrtProgram, RecurrenceWithoutSamplesIsRefusedAndTheNextRunIsRight) {
+  const std::string network = NetworkBuilder()
+                                  .input("x", {2, -1, 1})
+                                  .floats("w", {1, 3, 1}, {1, 1, 1})
+                                  .floats("r", {1, 3, 1}, {1, 1, 1})
+                                  .node("GRU", {"x", "w", "r"}, {"all", "y"}, "steps",
+                                        {NetworkBuilder::int_attribute("hidden_size", 1)})
+                                  .output("y", {1, -1, 1})
+                                  .bytes();
+  const auto program = prepare_for("onnxruntime", onnx_image(network));
+  ASSERT_NE(program, nullptr);
+  const auto r = request(*program);
+  std::vector<float> x{0, 0};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {2, 0, 1})).ok());
+  const Status refused = r->run(1);
+  EXPECT_EQ(refused.code(), Code::kUnsupported);
+  EXPECT_THAT(refused.to_string(), HasSubstr("steps (GRU)"));
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {2, 1, 1})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_EQ(floats_of(*r, 0).size(), 1U);
+}
+
 TEST(OrtProgram, BeginsPlainUntilItHasRunAFewTimesWhereNobodyAskedForIt) {
   const auto program = prepare_for(std::string(device::kSoonestEngine),
                                    onnx_image(product_network(), product_constants()));

@@ -86,6 +86,7 @@ class OrtRequest final : public device::LaneRequest {
 
   Status run(std::uint64_t /*core_bits*/) override {
     CORELANE_TRY(bind_rest());
+    if (!program_->recurrent().empty()) CORELANE_TRY(check_steps());
     if (program_->profiled()) CORELANE_TRY(begin_profile());
     // What was bound is the library's, not a session's.
     if (auto better = program_->better_copy(*copy_)) copy_ = std::move(better);
@@ -167,6 +168,23 @@ class OrtRequest final : public device::LaneRequest {
     for (std::size_t i = 0; i < outputs_.size() && !ran_; ++i)
       if (outputs_[i].value == nullptr) CORELANE_TRY(set_output(i, outputs_[i].bound));
     for (const std::size_t i : open_outputs_) outputs_[i].value.reset();
+    return {};
+  }
+
+  /// The engine's recurrences divide by the numbers of steps and samples, in threads whose
+  /// exceptions end the process.
+  Status check_steps() const {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const TensorDesc& desc = program_->inputs()[i];
+      const Shape& shape = desc.shape.is_static() ? desc.shape : inputs_[i].bound.shape;
+      if (!is_float(desc.dtype) || shape.rank() < 2 || shape.elements().value_or(1) != 0) continue;
+      return error(
+                 Code::kUnsupported,
+                 "input '{}' has shape {}, and node {} cannot run without steps or samples on ONNX "
+                 "Runtime; leave such runs out",
+                 desc.name, shape.to_string(), program_->recurrent())
+          .with(Detail::kInput, desc.name);
+    }
     return {};
   }
 
