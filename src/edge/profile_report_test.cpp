@@ -15,8 +15,7 @@ TimePoint at(std::int64_t ns) { return TimePoint(nanoseconds(ns)); }
 
 ProfileReport report_of(const SetRecord& record) {
   ProfileReport made;
-  made.programs = {
-      std::make_shared<const ProfiledProgram>(ProfiledProgram{1, "net", {}, nullptr})};
+  made.programs = {std::make_shared<const ProfiledProgram>(ProfiledProgram{1, "net", {}, nullptr})};
   made.samples = {{made.programs.front(), record}};
   return made;
 }

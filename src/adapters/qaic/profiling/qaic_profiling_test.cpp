@@ -1,4 +1,6 @@
 // The two profiling handles by the C functions, on a scripted device under a virtual clock.
+#include "adapters/qaic/profiling/qaic_profiling.h"
+
 #include <pthread.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <thread>
 
 #include "adapters/qaic/profiling/qaic_profile_tap.h"
-#include "adapters/qaic/profiling/qaic_profiling.h"
 #include "adapters/qaic/testing/qaic_profile_bench.h"
 
 namespace corelane::qaic::test {

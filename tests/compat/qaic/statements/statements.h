@@ -92,8 +92,8 @@ enum Device : QID {
 };
 
 /// A folder with a container and inputs: "pair" (a, b -> their sum, and scores), "shapes" (x of 4
-/// or 8 elements and a partial rest -> 2 x + rest), "parts" (two programs, 2 cores), "cut" ("pair" in
-/// two parts).
+/// or 8 elements and a partial rest -> 2 x + rest), "parts" (two programs, 2 cores), "cut" ("pair"
+/// in two parts).
 std::string container(const std::string& name);
 /// A folder for what a function writes.
 const std::string& scratch();
