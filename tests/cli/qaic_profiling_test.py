@@ -126,7 +126,8 @@ class Profiling(CliTest):
         latency = sorted(name for name in names if name.startswith("latency"))
         self.assertEqual(latency, [f"latency-stream-{i}.txt" for i in range(len(latency))])
         self.assertEqual(len(names), 2 * len(latency))
-        self.assertIn(len(latency), (3, 4, 5), "1.3 s have two or three boundaries, and an end; busy machines are late")
+        # 1.3 s have two or three boundaries, and an end. A busy machine misses some, and takes longer to end.
+        self.assertGreaterEqual(len(latency), 2)
         total = dropped_in_all = 0
         for name in latency:
             _, rows, samples, dropped = read_latency(self.report(name))
