@@ -182,11 +182,13 @@ Result<Outputs> SessionCore::run_queued(Call call, const CallOptions& options) {
 Result<Outputs> SessionCore::wait_for(const std::shared_ptr<SessionTask>& task, FutureState& future,
                                       const CallOptions& options) {
   if (future.wait(options.interrupted)) {
+    Inference ended = std::exchange(task->inference, {});
+    Result<Outputs> result = future.take();
     // With the device reset or lost under it, a call is done while the engine may still read what
     // the caller has lent until this returns. With a deadline it never reads that.
-    if (task->deadline == kNever) static_cast<void>(task->inference.wait_released());
+    if (!result && task->deadline == kNever) static_cast<void>(ended.wait_released());
     task->call.inputs.clear();  // Released in this thread: the session is through with the task.
-    return future.take();
+    return result;
   }
   cancel(task);
   std::vector<CallInput> inputs;

@@ -249,8 +249,9 @@ void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionT
     const MutexLock lock(mutex_);
     queue_.complete(*task, status, record.core_bits != 0);
     release(worker, status, times.device);
-    // An inference keeps its context: it must not live as long as a future does.
-    std::swap(done, task->inference);
+    // An inference keeps its context: it must not live as long as a future does. Its maker, who
+    // waits, takes it in wait_for().
+    if (!task->maker_waits) std::swap(done, task->inference);
     inputs = take_inputs(*task);
     next = next_start_here();
   }

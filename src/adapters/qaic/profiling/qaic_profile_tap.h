@@ -104,9 +104,8 @@ Result<ProfileSubscriptions> subscribe_all(const ProfileTaps& taps,
                                            const std::shared_ptr<ProfileSink>& sink);
 
 /// An expression on names of programs, compiled once. ECMAScript, without back references, of at
-/// most kMostExpression characters, and kMostWritten with its repetitions written out: "(ab){3}"
-/// has
-/// 21. It is to match the whole name. Any thread.
+/// most kMostExpression characters, and kMostWritten with its repetitions written out ("(ab){3}":
+/// 21). It is to match the whole name. Any thread.
 class NameExpression {
  public:
   static constexpr std::size_t kMostExpression = 256;
