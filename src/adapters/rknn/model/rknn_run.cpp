@@ -51,9 +51,10 @@ TimePoint Runs::end_of_wait(const rknn_run_extend* extend) const {
 /// ask.
 Status Runs::make_room(Frame& frame, const rknn_run_extend* extend) {
   if (frame.state == RunState::kOver) return {};
-  Status before = complete(frame, end_of_wait(extend));
+  const TimePoint until = end_of_wait(extend);  // Of both waits together.
+  Status before = complete(frame, until);
   // One that failed has its end noted now, and lets go of its memory next.
-  if (frame.state == RunState::kAbandoned) before = complete(frame, end_of_wait(extend));
+  if (frame.state == RunState::kAbandoned) before = complete(frame, until);
   if (frame.state == RunState::kOver) return {};
   return before.wrap("this run was not started");
 }
