@@ -1,5 +1,6 @@
 #include "drivers/virtual/common/onnx_parts.h"
 
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -44,6 +45,23 @@ Status read_external_entry(ByteSpan entry, TensorFacts& facts) {
   return {};
 }
 
+/// TensorProto's numbers of types, and of the fields of numbers that are no raw bytes.
+constexpr std::int64_t kInt32 = 6;
+constexpr std::int64_t kInt64 = 7;
+constexpr std::uint32_t kInt32Data = 5;
+constexpr std::uint32_t kInt64Data = 7;
+constexpr std::size_t kMostSmall = 64;
+constexpr std::size_t kLongestVarint = 10;
+
+template <class T>
+void append_raw_integers(ByteSpan raw, std::vector<std::int64_t>& out) {
+  for (std::size_t at = 0; at + sizeof(T) <= raw.size(); at += sizeof(T)) {
+    T value;
+    std::memcpy(&value, raw.data() + at, sizeof(T));
+    out.push_back(value);
+  }
+}
+
 }  // namespace
 
 Status read_integers(const WireField& field, std::vector<std::int64_t>& out) {
@@ -56,6 +74,25 @@ Status read_integers(const WireField& field, std::vector<std::int64_t>& out) {
     out.push_back(static_cast<std::int64_t>(value));
   }
   return {};
+}
+
+Result<std::optional<std::vector<std::int64_t>>> read_small_integers(ByteSpan tensor) {
+  CORELANE_ASSIGN(const TensorFacts facts, read_tensor(tensor));
+  if (facts.external || (facts.data_type != kInt32 && facts.data_type != kInt64))
+    return std::nullopt;
+  std::vector<std::int64_t> values;
+  for (WireReader fields(tensor); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.payload.size() > kMostSmall * kLongestVarint) return std::nullopt;
+    if (field.is_bytes(kTensorRawData)) {
+      if (facts.data_type == kInt32) append_raw_integers<std::int32_t>(field.payload, values);
+      if (facts.data_type == kInt64) append_raw_integers<std::int64_t>(field.payload, values);
+    }
+    if (field.number == kInt32Data || field.number == kInt64Data)
+      CORELANE_TRY(read_integers(field, values));
+    if (values.size() > kMostSmall) return std::nullopt;
+  }
+  return values;
 }
 
 /// A failure names the tensor, by "" where its name comes after the field that is wrong.

@@ -32,6 +32,10 @@ Status read_integers(const WireField& field, std::vector<std::int64_t>& out);
 /// kMalformed also when the data location is none that ONNX defines.
 Result<TensorFacts> read_tensor(ByteSpan tensor);
 
+/// The elements of a TensorProto of int32 or int64 whose bytes lie in it; nullopt for other
+/// tensors, and for more than 64 elements.
+Result<std::optional<std::vector<std::int64_t>>> read_small_integers(ByteSpan tensor);
+
 /// Appends an external_data entry to a TensorProto.
 void append_external_entry(std::string& out, std::string_view key, std::string_view value);
 

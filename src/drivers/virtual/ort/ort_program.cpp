@@ -7,6 +7,7 @@
 #include "drivers/virtual/common/cpus.h"
 #include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/common/heap_growth.h"
+#include "drivers/virtual/ort/ort_quotients.h"
 #include "drivers/virtual/ort/ort_tensor.h"
 #include "drivers/virtual/ort/ort_versions.h"
 
@@ -89,6 +90,7 @@ Result<std::shared_ptr<OrtProgram>> OrtProgram::create(const OrtLibrary& library
 Result<PatchedModel> OrtProgram::read(ZippedOutputs& zipped) const {
   CORELANE_ASSIGN(PatchedModel patched, patch_onnx(image_, options_, PatchFor::kOnnxRuntime));
   CORELANE_TRY(fit_versions(patched));
+  CORELANE_TRY(guard_quotients(patched));
   CORELANE_ASSIGN(zipped, unzip_outputs(patched));
   return patched;
 }
@@ -102,10 +104,8 @@ Status OrtProgram::build() {
   CORELANE_ASSIGN(packed_, (make_owned<OwnedPackedWeights, entry::CreatePrepackedWeightsContainer>(
                                library_, kWhat, Code::kEngineFailed)));
   nodes_ = patched.nodes;
-  for (const std::string_view op : {"LSTM", "GRU", "RNN"})
-    if (const auto node = patched.first_node.find(op);
-        node != patched.first_node.end() && recurrent_.empty())
-      recurrent_ = fmt::format("{} ({})", node->second, op);
+  // The macro is two statements.
+  CORELANE_ASSIGN(empty_bounds_, ort::empty_bounds(patched));
   if (!patched.custom_nodes.empty()) {
     // The macro is two statements.
     CORELANE_ASSIGN(operators_, OrtHostOperators::make(library_, patched.custom_nodes,

@@ -21,6 +21,7 @@
 #include "corelane/base/status.h"
 #include "corelane/driver/lane_engine.h"
 #include "drivers/virtual/common/onnx_patch.h"
+#include "drivers/virtual/ort/ort_empty_inputs.h"
 #include "drivers/virtual/ort/ort_host_operators.h"
 #include "drivers/virtual/ort/ort_later_copy.h"
 #include "drivers/virtual/ort/ort_library.h"
@@ -65,8 +66,8 @@ class OrtProgram final : public device::LaneProgram,
   /// Null where the program has none.
   OrtHostOperators* host_operators() const noexcept { return operators_.get(); }
   bool profiled() const noexcept { return options_.profile_layers; }
-  /// A recurrent node; empty without one. Runs without steps or samples end the process there.
-  const std::string& recurrent() const noexcept { return recurrent_; }
+  /// What the inputs of a run must not be: it would end the process.
+  const std::vector<EmptyBound>& empty_bounds() const noexcept { return empty_bounds_; }
   /// A session of its own for a request of `width` cores, which writes the times of its nodes.
   Result<std::unique_ptr<OrtProfile>> new_profile(std::size_t width) const;
   /// Of its last run; host operators by the types that the network gives them.
@@ -117,7 +118,7 @@ class OrtProgram final : public device::LaneProgram,
   ZippedOutputs zipped_;
   std::size_t constant_bytes_ = 0;
   std::size_t nodes_ = 0;
-  std::string recurrent_;
+  std::vector<EmptyBound> empty_bounds_;
   std::unique_ptr<OrtHostOperators> operators_;
   /// Before the sessions, which use it until they go.
   OwnedPackedWeights packed_;

@@ -446,6 +446,64 @@ TEST(OrtProgram, RecurrenceWithoutSamplesIsRefusedAndTheNextRunIsRight) {
   EXPECT_EQ(floats_of(*r, 0).size(), 1U);
 }
 
+/// Each ended the process (issue 18).
+TEST(OrtProgram, EmptyInputsThatTheEngineCannotTakeAreRefusedByNode) {
+  const auto run_on = [](const std::string& network, std::vector<Shape> shapes) {
+    const auto program = prepare(onnx_image(network));
+    if (program == nullptr) return Status();
+    const auto r = request(*program);
+    std::vector<float> memory(16);
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+      EXPECT_TRUE(r->set_input(i, tensor_ref(memory, std::move(shapes[i]))).ok());
+    return r->run(1);
+  };
+  const Status heads = run_on(NetworkBuilder()
+                                  .input("q", {1, -1, 2, 2})
+                                  .node("Attention", {"q", "q", "q"}, {"y"}, "heads")
+                                  .output("y", {1, -1, 2, 2})
+                                  .bytes(23, 10),
+                              {Shape{1, 0, 2, 2}});
+  EXPECT_EQ(heads.code(), Code::kUnsupported);
+  EXPECT_THAT(heads.to_string(), HasSubstr("node heads (Attention)"));
+  const std::string volumes = NetworkBuilder()
+                                  .input("x", {1, 1, -1, 1, 1})
+                                  .floats("w", {1, 1, 2, 1, 1}, {1, 1})
+                                  .node("ConvTranspose", {"x", "w"}, {"y"}, "up")
+                                  .output("y", {1, 1, -1, 1, 1})
+                                  .bytes();
+  EXPECT_THAT(run_on(volumes, {Shape{1, 1, 0, 1, 1}}).to_string(),
+              HasSubstr("input 'x' has shape [1, 1, 0, 1, 1], and node up (ConvTranspose)"));
+  EXPECT_TRUE(run_on(volumes, {Shape{1, 1, 2, 1, 1}}).ok());
+}
+
+TEST(OrtProgram, AFrameLengthOfZeroIsRefused) {
+  constexpr std::int64_t kInt64 = 7;
+  const auto frames = [](NetworkBuilder network) {
+    const std::int64_t step = 2;
+    return network.input("x", {1, 8, 1})
+        .constant("step", {}, kInt64, {reinterpret_cast<const char*>(&step), sizeof(step)})
+        .node("STFT", {"x", "step", "", "length"}, {"y"}, "frames")
+        .output("y", {1, -1, -1, 2})
+        .bytes();
+  };
+  const std::int64_t zero = 0;
+  const auto constant = try_prepare(onnx_image(frames(NetworkBuilder().constant(
+      "length", {}, kInt64, {reinterpret_cast<const char*>(&zero), sizeof(zero)}))));
+  ASSERT_FALSE(constant);
+  EXPECT_THAT(constant.error().to_string(), HasSubstr("node frames (STFT)"));
+  const std::string network = frames(NetworkBuilder().input("length", {}, kInt64));
+  const auto program = prepare(onnx_image(network));
+  ASSERT_NE(program, nullptr);
+  const auto r = request(*program);
+  std::vector<float> x(8, 1.0F);
+  std::vector<std::int64_t> length{0};
+  ASSERT_TRUE(r->set_input(1, tensor_ref(x, {1, 8, 1})).ok());
+  ASSERT_TRUE(r->set_input(0, tensor_ref(length, {})).ok());
+  EXPECT_THAT(r->run(1).to_string(), HasSubstr("input 'length' is 0, and node frames (STFT)"));
+  length[0] = 4;
+  EXPECT_TRUE(r->run(1).ok());
+}
+
 TEST(OrtProgram, BeginsPlainUntilItHasRunAFewTimesWhereNobodyAskedForIt) {
   const auto program = prepare_for(std::string(device::kSoonestEngine),
                                    onnx_image(product_network(), product_constants()));

@@ -86,7 +86,7 @@ class OrtRequest final : public device::LaneRequest {
 
   Status run(std::uint64_t /*core_bits*/) override {
     CORELANE_TRY(bind_rest());
-    if (!program_->recurrent().empty()) CORELANE_TRY(check_steps());
+    CORELANE_TRY(check_empty_inputs());
     if (program_->profiled()) CORELANE_TRY(begin_profile());
     // What was bound is the library's, not a session's.
     if (auto better = program_->better_copy(*copy_)) copy_ = std::move(better);
@@ -171,19 +171,14 @@ class OrtRequest final : public device::LaneRequest {
     return {};
   }
 
-  /// The engine's recurrences divide by the numbers of steps and samples, in threads whose
-  /// exceptions end the process.
-  Status check_steps() const {
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const TensorDesc& desc = program_->inputs()[i];
-      const Shape& shape = desc.shape.is_static() ? desc.shape : inputs_[i].bound.shape;
-      if (!is_float(desc.dtype) || shape.rank() < 2 || shape.elements().value_or(1) != 0) continue;
-      return error(
-                 Code::kUnsupported,
-                 "input '{}' has shape {}, and node {} cannot run without steps or samples on ONNX "
-                 "Runtime; leave such runs out",
-                 desc.name, shape.to_string(), program_->recurrent())
-          .with(Detail::kInput, desc.name);
+  Status check_empty_inputs() const {
+    for (const EmptyBound& bound : program_->empty_bounds()) {
+      const TensorDesc& desc = program_->inputs()[bound.input];
+      if (!desc.value.empty()) continue;
+      const Slot& slot = inputs_[bound.input];
+      const void* const data = slot.bound.data != nullptr ? slot.bound.data : slot.own.data();
+      CORELANE_TRY(check_empty(bound, desc.name, desc.dtype,
+                               desc.shape.is_static() ? desc.shape : slot.bound.shape, data));
     }
     return {};
   }

@@ -1,0 +1,289 @@
+#include "drivers/virtual/ort/ort_quotients.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/onnx_fields.h"
+#include "base/wire.h"
+#include "drivers/virtual/common/onnx_node.h"
+#include "drivers/virtual/common/onnx_parts.h"
+
+namespace corelane::drivers::virtual_npu::ort {
+namespace {
+
+using enum onnx_fields::Number;
+
+/// TensorProto's numbers of types.
+constexpr std::int64_t kInt32 = 6;
+constexpr std::int64_t kInt64 = 7;
+
+/// Operators whose first output has the type of their first input.
+constexpr std::string_view kTypeKeepers[] = {"Abs",        "Add",        "BitShift",
+                                             "BitwiseAnd", "BitwiseNot", "BitwiseOr",
+                                             "Clip",       "Compress",   "Concat",
+                                             "CumSum",     "Div",        "Expand",
+                                             "Flatten",    "Gather",     "GatherElements",
+                                             "GatherND",   "Identity",   "Max",
+                                             "Min",        "Mod",        "Mul",
+                                             "Neg",        "Pad",        "Pow",
+                                             "Range",      "ReduceMax",  "ReduceMin",
+                                             "ReduceProd", "ReduceSum",  "Reshape",
+                                             "Scatter",    "ScatterND",  "ScatterElements",
+                                             "Sign",       "Slice",      "Split",
+                                             "Squeeze",    "Sub",        "Sum",
+                                             "Tile",       "TopK",       "Transpose",
+                                             "Trilu",      "Unique",     "Unsqueeze"};
+constexpr std::string_view kMakeInt64[] = {"ArgMax", "ArgMin", "NonZero", "Shape", "Size"};
+
+/// What is known of a value.
+struct Known {
+  std::int64_t type = 0;  ///< 0: nothing.
+  bool never_minus_one = false;
+};
+
+struct Node {
+  std::string_view op;
+  std::string_view name;
+  std::string_view domain;
+  std::vector<std::string_view> inputs;
+  std::vector<std::string_view> outputs;
+  std::int64_t to = 0;     ///< Of a Cast.
+  ByteSpan constant;       ///< Of a Constant.
+  bool has_graph = false;  ///< Graphs within it.
+};
+
+/// Of a TensorProto.
+Result<Known> read_constant(ByteSpan tensor) {
+  CORELANE_ASSIGN(const TensorFacts facts, read_tensor(tensor));
+  CORELANE_ASSIGN(const auto values, read_small_integers(tensor));
+  return Known{facts.data_type, values && std::ranges::find(*values, -1) == values->end()};
+}
+
+Status read_attribute(ByteSpan message, Node& node) {
+  std::string_view name;
+  std::int64_t number = 0;
+  for (WireReader fields(message); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.is_bytes(kAttributeName)) name = field.text();
+    if (field.is_varint(kAttributeInt)) number = field.integer();
+    if (field.is_bytes(kAttributeTensor) && node.op == "Constant") node.constant = field.payload;
+    if (field.is_bytes(kAttributeGraph) || field.is_bytes(kAttributeGraphs)) node.has_graph = true;
+  }
+  if (name == "to") node.to = number;
+  return {};
+}
+
+Result<Node> read(ByteSpan message) {
+  Node node;
+  for (WireReader fields(message); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.is_bytes(kNodeOpType)) node.op = field.text();
+    if (field.is_bytes(kNodeName)) node.name = field.text();
+    if (field.is_bytes(kNodeDomain)) node.domain = normal_domain(field.text());
+    if (field.is_bytes(kNodeInput)) node.inputs.push_back(field.text());
+    if (field.is_bytes(kNodeOutput)) node.outputs.push_back(field.text());
+  }
+  // The operator may stand behind its attributes.
+  for (WireReader fields(message); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.is_bytes(kNodeAttribute)) CORELANE_TRY(read_attribute(field.payload, node));
+  }
+  return node;
+}
+
+/// The types of one graph's values, and its nodes in other nodes.
+class Writer {
+ public:
+  /// `names`: counts those that are made, in all graphs of the network.
+  Writer(const Writer* outer, std::size_t& names, int depth)
+      : outer_(outer), names_(names), depth_(depth) {}
+
+  Result<std::string> graph(ByteSpan message) {
+    CORELANE_TRY(check_wire_depth(depth_));
+    CORELANE_TRY(learn(message));
+    std::string out;
+    out.reserve(message.size());
+    for (WireReader fields(message); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (field.is_bytes(kGraphNode))
+        CORELANE_TRY(write(out, field));
+      else
+        append_raw(out, field.raw);
+    }
+    return out;
+  }
+
+ private:
+  Status learn(ByteSpan message) {
+    for (WireReader fields(message); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (field.is_bytes(kGraphInitializer)) {
+        CORELANE_ASSIGN(const TensorFacts facts, read_tensor(field.payload));
+        CORELANE_ASSIGN(known_[std::string(facts.name)], read_constant(field.payload));
+      } else if (field.is_bytes(kGraphInput) || field.is_bytes(kGraphValueInfo) ||
+                 field.is_bytes(kGraphOutput)) {
+        CORELANE_ASSIGN(GraphValue value, read_value(field.payload));
+        // A constant may be listed as an input, too.
+        Known& known = known_[value.name];
+        if (known.type == 0) known.type = value.elem_type;
+      }
+    }
+    return {};
+  }
+
+  Known of(std::string_view name) const {
+    if (const auto found = known_.find(name); found != known_.end()) return found->second;
+    return outer_ != nullptr ? outer_->of(name) : Known();
+  }
+
+  Status write(std::string& out, const WireField& field) {
+    CORELANE_ASSIGN(const Node node, read(field.payload));
+    const bool quotient = node.op == "Div" || node.op == "Mod";
+    if (node.has_graph)
+      CORELANE_TRY(write_inner(out, field.payload));
+    else if (quotient && needs_guard(node))
+      guard(out, node);
+    else
+      append_raw(out, field.raw);
+    return learn_outputs(node);
+  }
+
+  /// With the graphs within it.
+  Status write_inner(std::string& out, ByteSpan message) {
+    std::string node;
+    for (WireReader fields(message); !fields.at_end();) {
+      CORELANE_ASSIGN(const WireField field, fields.next());
+      if (!field.is_bytes(kNodeAttribute)) {
+        append_raw(node, field.raw);
+        continue;
+      }
+      std::string attribute;
+      for (WireReader parts(field.payload); !parts.at_end();) {
+        CORELANE_ASSIGN(const WireField part, parts.next());
+        if (!part.is_bytes(kAttributeGraph) && !part.is_bytes(kAttributeGraphs)) {
+          append_raw(attribute, part.raw);
+          continue;
+        }
+        CORELANE_ASSIGN(const std::string inner,
+                        Writer(this, names_, depth_ + 3).graph(part.payload));
+        append_bytes_field(attribute, part.number, inner);
+      }
+      append_bytes_field(node, kNodeAttribute, attribute);
+    }
+    append_bytes_field(out, kGraphNode, node);
+    return {};
+  }
+
+  bool needs_guard(const Node& node) const {
+    if (!node.domain.empty() || node.inputs.size() != 2 || node.outputs.size() != 1) return false;
+    const Known divisor = of(node.inputs[1]);
+    const std::int64_t type = std::max(divisor.type, of(node.inputs[0]).type);
+    return (type == kInt32 || type == kInt64) && !divisor.never_minus_one;
+  }
+
+  /// With n, 1 where the divisor is -1 and else 0: q = a / (b + 2 n), and q - 2 n q is the
+  /// quotient; the rest of a by b + 2 n is the rest, 0 by 1. Operators that all operator sets have.
+  void guard(std::string& out, const Node& node) {
+    const std::int64_t type = std::max(of(node.inputs[1]).type, of(node.inputs[0]).type);
+    const auto made = [&](std::string_view op, std::vector<std::string_view> inputs,
+                          std::string_view attribute = {}) {
+      std::string name = fmt::format("corelane:quotient:{}", names_++);
+      append_node(out, op, inputs, name, name, attribute);
+      return name;
+    };
+    const std::string minus_one = made("Constant", {}, constant(type, -1));
+    const std::string two = made("Constant", {}, constant(type, 2));
+    const std::string is_minus_one = made("Equal", {node.inputs[1], minus_one});
+    const std::string n = made("Cast", {is_minus_one}, make_integer_attribute("to", type));
+    const std::string twice = made("Mul", {n, two});
+    const std::string divisor = made("Add", {node.inputs[1], twice});
+    if (node.op == "Mod") {
+      append_node(out, "Mod", {node.inputs[0], divisor}, node.outputs[0], node.name, {});
+      return;
+    }
+    const std::string quotient = made("Div", {node.inputs[0], divisor});
+    const std::string change = made("Mul", {quotient, twice});
+    append_node(out, "Sub", {quotient, change}, node.outputs[0], node.name, {});
+  }
+
+  static void append_node(std::string& out, std::string_view op,
+                          const std::vector<std::string_view>& inputs, std::string_view output,
+                          std::string_view name, std::string_view attribute) {
+    std::string node;
+    for (const std::string_view input : inputs) append_bytes_field(node, kNodeInput, input);
+    append_bytes_field(node, kNodeOutput, output);
+    append_bytes_field(node, kNodeName, name);
+    append_bytes_field(node, kNodeOpType, op);
+    if (!attribute.empty()) append_bytes_field(node, kNodeAttribute, attribute);
+    append_bytes_field(out, kGraphNode, node);
+  }
+
+  /// The attribute of a Constant with one number.
+  static std::string constant(std::int64_t type, std::int64_t value) {
+    std::string tensor;
+    append_varint_field(tensor, kTensorDataType, static_cast<std::uint64_t>(type));
+    std::string raw(type == kInt32 ? 4 : 8, '\0');
+    std::memcpy(raw.data(), &value, raw.size());  // The low bytes come first.
+    append_bytes_field(tensor, kTensorRawData, raw);
+    constexpr std::uint64_t kTensorKind = 4;
+    std::string attribute;
+    append_bytes_field(attribute, kAttributeName, "value");
+    append_bytes_field(attribute, kAttributeTensor, tensor);
+    append_varint_field(attribute, kAttributeType, kTensorKind);
+    return attribute;
+  }
+
+  Status learn_outputs(const Node& node) {
+    if (!node.domain.empty() || node.outputs.empty()) return {};
+    Known known;
+    if (node.op == "Constant" && !node.constant.empty()) {
+      CORELANE_ASSIGN(known, read_constant(node.constant));
+    } else if (node.op == "Cast") {
+      known.type = node.to;
+    } else if (node.op == "Where" && node.inputs.size() == 3) {
+      known.type = of(node.inputs[1]).type;
+    } else if (std::ranges::find(kMakeInt64, node.op) != std::end(kMakeInt64)) {
+      known.type = kInt64;
+    } else if (!node.inputs.empty() &&
+               std::ranges::find(kTypeKeepers, node.op) != std::end(kTypeKeepers)) {
+      known.type = of(node.inputs[0]).type;
+    }
+    if (known.type == 0) return {};
+    const std::size_t count = node.op == "Split" ? node.outputs.size() : 1;
+    for (std::size_t i = 0; i < count; ++i) known_[std::string(node.outputs[i])] = known;
+    return {};
+  }
+
+  const Writer* outer_;
+  std::size_t& names_;
+  const int depth_;
+  std::map<std::string, Known, std::less<>> known_;
+};
+
+}  // namespace
+
+Status guard_quotients(PatchedModel& model) {
+  if (!model.first_node.contains("Div") && !model.first_node.contains("Mod")) return {};
+  std::size_t names = 0;
+  std::string out;
+  for (WireReader fields(as_byte_span(model.bytes)); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (!field.is_bytes(kModelGraph)) {
+      append_raw(out, field.raw);
+      continue;
+    }
+    CORELANE_ASSIGN(const std::string graph, Writer(nullptr, names, 1).graph(field.payload));
+    append_bytes_field(out, kModelGraph, graph);
+  }
+  if (names > 0) model.bytes = std::move(out);
+  return {};
+}
+
+}  // namespace corelane::drivers::virtual_npu::ort
