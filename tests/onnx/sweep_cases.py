@@ -19,6 +19,7 @@ from onnx import TensorProto, helper
 
 import sweep_contrib
 import sweep_patterns
+import sweep_sizes
 from export_cases import pack
 from sweep_network import OPEN, OPERATORS, Network, follow, forms_of, reduced
 
@@ -241,7 +242,7 @@ def main():
 
     patterns = 0
     own_families = (reductions, chains, subgraphs, softmaxes, axes_by_set, slopes, quantized, small)
-    for family in own_families + sweep_patterns.FAMILIES + sweep_contrib.FAMILIES:
+    for family in own_families + sweep_patterns.FAMILIES + sweep_contrib.FAMILIES + sweep_sizes.FAMILIES:
         for name, network in family():
             suffix = "open" if network.is_open else "static"
             write(out, f"{name}_{suffix}", network, session_of)

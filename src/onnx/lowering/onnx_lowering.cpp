@@ -35,7 +35,9 @@ namespace {
 ///     values as they come, on networks that look for NaN, and on the maximum of nothing
 ///  8  verdicts on quotients of bytes, coupled gates of LSTM, pools that round up over padding,
 ///     indices by columns, and open transposed convolutions; sizes of Resize in floats
-constexpr std::array kLowerings{Lowering{"openvino", 8}};
+///  9  integers of shapes below 0, floats to bool; verdicts on recurrences and transforms without
+///     samples, constants without elements or beyond 32 bits, many equal values, 8-bit floats
+constexpr std::array kLowerings{Lowering{"openvino", 9}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made
 /// cannot be made any more.

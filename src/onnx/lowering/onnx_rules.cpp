@@ -19,9 +19,10 @@ const std::vector<const Rule*>& RuleTable::rules_for(const ::onnx::NodeProto& no
 
 /// For OpenVINO 2026.4.1; a change of what they make is a new revision of the lowering.
 const RuleTable& openvino_rules() {
-  static const RuleTable kTable{
-      cast_rules(),      shape_rules(),     resize_rules(),  math_rules(),      axis_rules(),
-      reduction_rules(), attention_rules(), fourier_rules(), recurrent_rules(), training_rules()};
+  static const RuleTable kTable{cast_rules(),      shape_rules(),     resize_rules(),
+                                math_rules(),      sizes_rules(),     axis_rules(),
+                                reduction_rules(), attention_rules(), fourier_rules(),
+                                recurrent_rules(), training_rules()};
   return kTable;
 }
 

@@ -29,6 +29,7 @@ std::span<const Rule> cast_rules();
 std::span<const Rule> shape_rules();
 std::span<const Rule> resize_rules();
 std::span<const Rule> math_rules();
+std::span<const Rule> sizes_rules();
 std::span<const Rule> axis_rules();
 std::span<const Rule> reduction_rules();
 std::span<const Rule> attention_rules();

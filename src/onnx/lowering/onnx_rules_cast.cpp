@@ -33,6 +33,19 @@ Result<bool> bit_cast(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.instead(node, "Cast", {node.input(0)}, {{"to", to}});
 }
 
+/// NaN is true; the engine says false. It has no range for 8-bit floats, whose largest finite value
+/// stands for what is beyond.
+Result<bool> float_cast(Rewriter& r, const ::onnx::NodeProto& node) {
+  const std::int32_t from = r.of(node.input(0)).elem;
+  const auto to = static_cast<std::int32_t>(int_attribute(node, "to", 0));
+  if (!is_float(dtype_from_onnx(from)) || r.is_fixed(node.input(0))) return false;
+  if (to == T::FLOAT8E4M3FN || to == T::FLOAT8E4M3FNUZ || to == T::FLOAT8E5M2 ||
+      to == T::FLOAT8E5M2FNUZ)
+    return r.unfit(node, "values beyond the range of 8-bit floats become others in the engine");
+  if (to != T::BOOL) return false;
+  return r.instead(node, "Not", {r.add("Equal", {node.input(0), r.scalar(from, 0)})});
+}
+
 /// The branch's nodes take the place of the If; the other branch is gone.
 Result<bool> constant_if(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto condition = r.of(node.input(0)).one_int();
@@ -49,6 +62,7 @@ Result<bool> constant_if(Rewriter& r, const ::onnx::NodeProto& node) {
 
 constexpr Rule kRules[] = {
     {"CastLike", cast_like, "the type is known: a Cast"},
+    {"Cast", float_cast, "floats to bool: those that are not 0"},
     {"BitCast", bit_cast, "between integers of one width: a Cast"},
     {"If", constant_if, "the condition is known: replaced by its branch"},
 };

@@ -126,9 +126,12 @@ std::vector<std::size_t> candidate_axes(Rewriter& r, const ::onnx::NodeProto& no
   return normal && *normal + 1 < rank ? std::vector{*normal} : std::vector<std::size_t>{};
 }
 
+constexpr const char* kNoLength = "a length below 1 ends the process in the engine";
+
 Result<bool> dft(Rewriter& r, const ::onnx::NodeProto& node) {
   const ValueFacts x = r.of(node.input(0));
   const auto length = r.of(input_of(node, 1)).one_int();
+  if (length.value_or(1) < 1) return r.unfit(node, kNoLength);
   const bool known = x.shape && x.shape->rank() >= 2 && (length || input_of(node, 1).empty());
   const auto axes = known ? candidate_axes(r, node, x, length) : std::vector<std::size_t>{};
   std::vector<Transform> transforms;
@@ -173,6 +176,7 @@ Result<bool> stft(Rewriter& r, const ::onnx::NodeProto& node) {
   const ValueFacts signal = r.of(node.input(0));
   const ValueFacts out = r.of(node.output(0));
   const auto& step = r.of(node.input(1));
+  if (r.of(input_of(node, 3)).one_int().value_or(1) < 1) return r.unfit(node, kNoLength);
   if (step.known_ints() || !signal.is_static() || !out.is_static() || out.rank() != 4 ||
       signal.rank() != 3 || (*signal.shape)[2] != 1) {
     return false;

@@ -41,6 +41,22 @@ Result<bool> byte_division(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.unfit(node, "bytes are divided as floats and rounded by the engine");
 }
 
+/// The engine's compiler divides constants as the processor does, which traps on the smallest
+/// integer by -1.
+Result<bool> constant_division(Rewriter& r, const ::onnx::NodeProto& node) {
+  const std::int32_t elem = r.of(node.input(0)).elem;
+  if (elem != T::INT32 && elem != T::INT64) return false;
+  if (!r.is_fixed(node.input(0)) || !r.is_fixed(node.input(1))) return false;
+  const ValueFacts& divisor = r.of(node.input(1));
+  if (divisor.known_ints() && std::ranges::find(*divisor.ints, -1) == divisor.ints->end())
+    return false;
+  const ValueFacts& a = r.of(node.input(0));
+  // The smallest of int64 counts as unknown.
+  constexpr std::int64_t kLowest = std::numeric_limits<std::int32_t>::min();
+  if (a.known_ints() && std::ranges::find(*a.ints, kLowest) == a.ints->end()) return false;
+  return r.unfit(node, "the smallest integer by -1 ends the process in the engine");
+}
+
 /// Sizes up to which CumProd is written out: the doublings must not overflow.
 constexpr std::int64_t kMostAlong = std::int64_t{1} << 40;
 
@@ -222,6 +238,7 @@ Result<bool> largest_samples(Rewriter& r, const ::onnx::NodeProto& node) {
 constexpr Rule kRules[] = {
     {"Mod", float_mod, "floats with fmod=0: the sign of the divisor, written out"},
     {"Div", byte_division, "of bytes: for the other engine"},
+    {"Div", constant_division, "of constants by -1: for the other engine"},
     {"Equal", equals_negative_infinity, "a maximum compared with -inf: with the lowest float"},
     {"Dropout", dropout, "inference: an Identity"},
     {"Det", determinant, "2x2 and 3x3: written out, 3 to 4 times as quick as elsewhere"},

@@ -9,6 +9,19 @@
 namespace corelane::onnx {
 namespace {
 
+/// The engine divides by the number of samples: while it compiles where there are none, and in a
+/// run where the weights come with it.
+Result<bool> without_samples(Rewriter& r, const ::onnx::NodeProto& node) {
+  const ValueFacts& x = r.of(node.input(0));
+  if (x.shape && std::ranges::count(x.shape->dims(), 0) != 0)
+    return r.unfit(node, "no steps or no samples end the process in the engine");
+  const bool fixed = r.is_fixed(input_of(node, 1)) && r.is_fixed(input_of(node, 2));
+  if (x.is_static() || fixed) return false;
+  return r.unfit(node,
+                 "runs without samples end the process in the engine where the weights come with "
+                 "the run; fix the input shape");
+}
+
 Result<bool> batch_first(Rewriter& r, const ::onnx::NodeProto& node) {
   if (node.op_type() == "LSTM" && !input_of(node, 7).empty())
     return r.unfit(node, "peepholes are computed wrongly by the engine");
@@ -109,9 +122,13 @@ Result<bool> long_scan(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.unfit(node, "a scan of many or unknown steps is computed wrongly by the engine");
 }
 
+constexpr std::string_view kSamplesText = "without samples: for the other engine";
 constexpr std::string_view kLayoutText = "batch-first layout: transposes around the plain form";
 
 constexpr Rule kRules[] = {
+    {"LSTM", without_samples, kSamplesText},
+    {"GRU", without_samples, kSamplesText},
+    {"RNN", without_samples, kSamplesText},
     {"LSTM", batch_first, kLayoutText},
     {"GRU", batch_first, kLayoutText},
     {"RNN", batch_first, kLayoutText},

@@ -20,6 +20,7 @@ struct Places {
 constexpr Places kPlaces[] = {{"ArrayFeatureExtractor", 0b10},
                               {"CenterCropPad", 0b10},
                               {"Col2Im", 0b110},
+                              {"DFT", 0b10},
                               {"GatherElements", 0b10},
                               {"GatherND", 0b10},
                               {"NegativeLogLikelihoodLoss", 0b10},

@@ -6,6 +6,7 @@
 #include <openvino/frontend/manager.hpp>
 #include <openvino/frontend/onnx/extension/conversion.hpp>
 #include <openvino/op/convert.hpp>
+#include <openvino/op/topk.hpp>
 #include <set>
 #include <streambuf>
 #include <string_view>
@@ -92,6 +93,15 @@ void restore_output_types(ov::Model& network, const PatchedModel& patched) {
   }
 }
 
+/// Of equal values the first ones count, as ONNX has it. Compares each value with each that is
+/// kept, so the lowering has sent long lists to the other engine.
+void keep_order_of_equals(const ov::Model& network) {
+  for (const auto& node : network.get_ordered_ops()) {
+    const auto top = ov::as_type_ptr<ov::op::v11::TopK>(node);
+    if (top != nullptr && !top->output(1).get_target_inputs().empty()) top->set_stable(true);
+  }
+}
+
 /// Custom operators that depend on constants only get a dependency on an input: otherwise the
 /// engine would call them once, at compile time.
 void keep_at_run_time(const ov::Model& network) {
@@ -165,6 +175,7 @@ Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
       return error(Code::kUnsupportedModel, "{}: it made {} outputs of the {} the network declares",
                    kContext, network->get_results().size(), patched.outputs.size());
     restore_output_types(*network, patched);
+    keep_order_of_equals(*network);
     if (operators) keep_at_run_time(*network);
   } catch (...) {
     return error(

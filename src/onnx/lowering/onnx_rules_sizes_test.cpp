@@ -1,0 +1,219 @@
+// Rules about integers of shapes, about tensors without elements, and about runs without samples.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "onnx/onnx_test_model.h"
+
+namespace corelane::onnx {
+namespace {
+
+using T = ::onnx::TensorProto;
+using ::testing::HasSubstr;
+
+struct Lowered {
+  std::string verdict;
+  std::string operators;
+};
+
+Lowered lowered(const TestModel& m) {
+  const auto imported = m.import();
+  EXPECT_TRUE(imported) << imported.error().to_string();
+  if (!imported) return {imported.error().to_string(), {}};
+  return {imported->lowered[0].unfit, operators_of(graph_of(*imported))};
+}
+
+/// y = `op`(x, a constant 2) where `make` makes x of the shape of an input [n, 4].
+Lowered of_sizes(const char* op, const std::function<void(TestModel&)>& make) {
+  TestModel m;
+  m.input("in", {"n", 4}).open_output("y", T::INT64).ints("two", {2});
+  m.node("Shape", {"in"}, {"shape"});
+  make(m);
+  if (std::string_view(op) == "Abs")
+    m.node(op, {"x"}, {"y"});
+  else
+    m.node(op, {"x", "two"}, {"y"});
+  return lowered(m);
+}
+
+void less_five(TestModel& m) { m.ints("five", {5}).node("Sub", {"shape", "five"}, {"x"}); }
+
+TEST(OnnxSizes, QuotientsAndAmountsBelowZeroAreWrittenOut) {
+  EXPECT_EQ(of_sizes("Div", less_five).operators, "Shape Sub Max Div Neg Max Div Sub");
+  EXPECT_EQ(of_sizes("Abs", less_five).operators, "Shape Sub Neg Max");
+  EXPECT_EQ(of_sizes("Div", less_five).verdict, "");
+}
+
+TEST(OnnxSizes, ThoseFromZeroOnStayAsTheyAre) {
+  const auto same = [](TestModel& m) { m.node("Identity", {"shape"}, {"x"}); };
+  EXPECT_EQ(of_sizes("Div", same).operators, "Shape Identity Div");
+  EXPECT_EQ(of_sizes("Abs", same).operators, "Shape Identity Abs");
+  const auto clipped = [](TestModel& m) {
+    less_five(m);
+    m.graph().mutable_node(1)->set_output(0, "less");
+    m.ints("zero", {0}).node("Max", {"less", "zero"}, {"x"});
+  };
+  EXPECT_EQ(of_sizes("Div", clipped).operators, "Shape Sub Max Div");
+}
+
+TEST(OnnxSizes, QuotientsAndAmountsThatAreKnownAreConstants) {
+  for (const char* op : {"Div", "Abs"}) {
+    TestModel m;
+    m.input("in", {2, 4}).open_output("y", T::INT64).ints("two", {2});
+    m.node("Shape", {"in"}, {"shape"});
+    less_five(m);
+    if (std::string_view(op) == "Abs")
+      m.node(op, {"x"}, {"y"});
+    else
+      m.node(op, {"x", "two"}, {"y"});
+    EXPECT_EQ(lowered(m).operators, "Shape Sub Identity") << op;
+  }
+}
+
+TEST(OnnxSizes, IntegersOfARunStayAsTheyAre) {
+  TestModel m;
+  m.input("x", {"n"}, T::INT64).open_output("y", T::INT64).ints("two", {2});
+  m.node("Div", {"x", "two"}, {"y"});
+  EXPECT_EQ(lowered(m).operators, "Div");
+}
+
+TEST(OnnxSizes, AQuotientByANegativeSizeIsForTheOtherEngine) {
+  TestModel m;
+  m.input("x", {"n"}).open_output("y", T::INT64);
+  m.node("Shape", {"x"}, {"shape"});
+  m.node("Neg", {"shape"}, {"below"});
+  m.node("Div", {"shape", "below"}, {"y"});
+  EXPECT_THAT(lowered(m).verdict, HasSubstr("by a negative size"));
+}
+
+/// Issue 18: SIGFPE while the engine compiled it.
+TEST(OnnxSizes, TheSmallestConstantByMinusOneIsForTheOtherEngine) {
+  constexpr double kLowest = std::numeric_limits<std::int32_t>::min();
+  for (const auto& [a, b] : {std::pair(kLowest, -1.0), {kLowest, 2.0}, {4.0, -1.0}}) {
+    TestModel m;
+    m.input("x", {1}).open_output("y");
+    m.typed("a", T::INT32, {1}, {a}).typed("b", T::INT32, {1}, {b});
+    m.node("Div", {"a", "b"}, {"q"});
+    set_attribute(m.node("Cast", {"q"}, {"c"}), "to", std::int64_t{T::FLOAT});
+    m.node("Add", {"x", "c"}, {"y"});
+    EXPECT_EQ(lowered(m).verdict.empty(), a != kLowest || b != -1)
+        << a << " / " << b << ": " << lowered(m).verdict;
+  }
+}
+
+TEST(OnnxSizes, ConstantsWithoutElementsAreForTheOtherEngine) {
+  for (const char* op : {"Add", "Greater", "MatMul", "Where"}) {
+    TestModel m;
+    m.input("x", {1, 2}).open_output("y", std::string_view(op) == "Greater" ? T::BOOL : T::FLOAT);
+    m.floats("empty", {2, 0}, {}).typed("if", T::BOOL, {1}, {1});
+    const bool where = std::string_view(op) == "Where";
+    m.node(op,
+           where ? std::vector<std::string>{"if", "x", "empty"}
+                 : std::vector<std::string>{"x", "empty"},
+           {"y"});
+    EXPECT_THAT(lowered(m).verdict, HasSubstr("without elements")) << op;
+  }
+  TestModel m;
+  m.input("x", {1, 2}).open_output("y").ints("shape", {0, 2});
+  m.node("Expand", {"x", "shape"}, {"y"});
+  EXPECT_THAT(lowered(m).verdict, HasSubstr("dimension of 0"));
+}
+
+TEST(OnnxSizes, FillingsBeyondThirtyTwoBitsAreForTheOtherEngine) {
+  for (const auto& [type, value, fits] : {std::tuple(T::INT64, 2147483647.0, true),
+                                          {T::INT64, 2147483648.0, false},
+                                          {T::DOUBLE, 0.5, false},
+                                          {T::FLOAT, 0.5, true}}) {
+    TestModel m;
+    m.input("shape", {2}, T::INT64).open_output("y", type);
+    auto& attribute = *m.node("ConstantOfShape", {"shape"}, {"y"}).add_attribute();
+    attribute.set_name("value");
+    attribute.set_type(::onnx::AttributeProto::TENSOR);
+    *attribute.mutable_t() = make_values("v", type, {1}, {value});
+    EXPECT_EQ(lowered(m).verdict.empty(), fits) << type << " " << value;
+  }
+}
+
+std::string verdict_on_top(const TestModel::Dims& dims, std::int64_t k, bool places) {
+  TestModel m;
+  m.input("x", dims).open_output("v").ints("k", {k});
+  m.node("TopK", {"x", "k"}, {"v", places ? "i" : ""});
+  if (places) m.open_output("i", T::INT64);
+  return lowered(m).verdict;
+}
+
+TEST(OnnxSizes, PlacesOfManyEqualValuesAreForTheOtherEngine) {
+  EXPECT_EQ(verdict_on_top({1, 1000}, 16, true), "");
+  EXPECT_THAT(verdict_on_top({1, 1000}, 17, true), HasSubstr("equal values"));
+  EXPECT_THAT(verdict_on_top({1, "n"}, 2, true), HasSubstr("equal values"));
+  EXPECT_EQ(verdict_on_top({1, "n"}, 1, true), "");
+  TestModel m;
+  m.input("x", {5}).input("k", {1}, T::INT64).open_output("v");
+  m.node("TopK", {"x", "k"}, {"v", ""});
+  EXPECT_THAT(lowered(m).verdict, HasSubstr("comes with the run"));
+  EXPECT_EQ(verdict_on_top({1, 100000}, 1000, false), "") << "nobody asks where they are";
+}
+
+TEST(OnnxSizes, PartsThatMayBeUnevenAreForTheOtherEngine) {
+  for (const auto& [dims, fits] : {std::pair(TestModel::Dims{6, 2}, true),
+                                   {TestModel::Dims{7, 2}, false},
+                                   {TestModel::Dims{"n", 2}, false}}) {
+    TestModel m(18);
+    m.input("x", dims).open_output("a").open_output("b").open_output("c");
+    set_attribute(m.node("Split", {"x"}, {"a", "b", "c"}), "num_outputs", std::int64_t{3});
+    EXPECT_EQ(lowered(m).verdict.empty(), fits) << dims[0].value;
+  }
+}
+
+std::string verdict_on_steps(const char* op, const TestModel::Dims& dims, bool fixed) {
+  TestModel m;
+  m.input("x", dims).open_output("y");
+  const std::int64_t gates = std::string_view(op) == "LSTM"  ? 4
+                             : std::string_view(op) == "GRU" ? 3
+                                                             : 1;
+  const std::vector<double> ones(static_cast<std::size_t>(gates), 1);
+  if (fixed)
+    m.floats("w", {1, gates, 1}, ones);
+  else
+    m.input("w", {1, gates, 1});
+  m.floats("r", {1, gates, 1}, ones);
+  set_attribute(m.node(op, {"x", "w", "r"}, {"y"}), "hidden_size", std::int64_t{1});
+  return lowered(m).verdict;
+}
+
+/// Issue 18: SIGFPE, while the engine compiled the first and in a run of the second.
+TEST(OnnxSizes, RecurrencesThatMayHaveNoSamplesAreForTheOtherEngine) {
+  for (const char* op : {"LSTM", "GRU", "RNN"}) {
+    EXPECT_THAT(verdict_on_steps(op, {3, 0, 1}, true), HasSubstr("no samples")) << op;
+    EXPECT_THAT(verdict_on_steps(op, {3, "n", 1}, false), HasSubstr("come with the run")) << op;
+    EXPECT_EQ(verdict_on_steps(op, {3, "n", 1}, true), "") << op;
+    EXPECT_EQ(verdict_on_steps(op, {3, 2, 1}, false), "") << op;
+  }
+}
+
+/// Issue 18: SIGFPE.
+TEST(OnnxSizes, TransformsOfNoLengthAreForTheOtherEngine) {
+  for (const std::int64_t length : {0, -5, 4}) {
+    TestModel m(20);
+    m.input("x", {1, 8, 1}).open_output("y");
+    *m.graph().add_initializer() = make_ints("length", {}, {length});
+    m.node("DFT", {"x", "length"}, {"y"});
+    EXPECT_EQ(lowered(m).verdict.empty(), length > 0) << length;
+  }
+  TestModel m(20);
+  m.input("x", {1, 8, 1}).input("length", {}, T::INT64).open_output("y");
+  m.node("DFT", {"x", "length"}, {"y"});
+  EXPECT_THAT(lowered(m).verdict, HasSubstr("input 1"));
+}
+
+TEST(OnnxSizes, FloatsToBoolAreThoseThatAreNotZero) {
+  TestModel m;
+  m.input("x", {4}).output("y", {4}, T::BOOL);
+  set_attribute(m.node("Cast", {"x"}, {"y"}), "to", std::int64_t{T::BOOL});
+  EXPECT_EQ(lowered(m).operators, "Equal Not");
+}
+
+}  // namespace
+}  // namespace corelane::onnx
