@@ -79,10 +79,11 @@ class Watcher {
     for (;;) {
       epoll_event event{};
       if (epoll_wait(epoll, &event, 1, -1) != 1) continue;
+      const std::uint64_t number = event.data.u64;  // The structure is packed.
       Watched found;
       {
         const MutexLock lock(mutex_);
-        const auto place = watched_.find(event.data.u64);
+        const auto place = watched_.find(number);
         if (place == watched_.end()) continue;
         found = take(place);
       }
