@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/guard.h"
+#include "onnx/graph/onnx_held_model.h"
 #include "onnx/graph/onnx_model_bytes.h"
 
 namespace corelane {
@@ -104,7 +105,8 @@ NetworkNode node_of(const ::onnx::NodeProto& from, const Known& known) {
 
 Result<std::vector<NetworkNode>> network_nodes(ByteSpan network) {
   return no_throw("reading the network", [&]() -> Result<std::vector<NetworkNode>> {
-    ::onnx::ModelProto model;
+    const onnx::HeldModel held;
+    ::onnx::ModelProto& model = *held;
     CORELANE_TRY(onnx::read_model(network, model));
     const Known known = known_values(model.graph());
     std::vector<NetworkNode> nodes;

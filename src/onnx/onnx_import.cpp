@@ -6,6 +6,7 @@
 #include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_constants.h"
 #include "onnx/graph/onnx_describe.h"
+#include "onnx/graph/onnx_held_model.h"
 #include "onnx/graph/onnx_model_bytes.h"
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/graph/onnx_walk.h"
@@ -57,7 +58,8 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   // Options before bytes: their errors cost nothing.
   CORELANE_TRY(check_options(options));
   CORELANE_TRY(check_deadline(options.deadline, "the model is read"));
-  ::onnx::ModelProto model;
+  const HeldModel held;
+  ::onnx::ModelProto& model = *held;
   CORELANE_TRY(parse_model(bytes, model));
   ImportedModel imported;
   CORELANE_TRY(check_deadline(options.deadline, "the constants are read"));
@@ -115,7 +117,8 @@ Result<ImportedModel> import_onnx_file(const std::filesystem::path& path,
 
 Result<ByteVector> inline_constants(ByteSpan graph, ByteSpan constants) {
   return no_throw("the import", [&]() -> Result<ByteVector> {
-    ::onnx::ModelProto model;
+    const onnx::HeldModel held;
+    ::onnx::ModelProto& model = *held;
     CORELANE_TRY(onnx::parse_model(graph, model));
     Status status;
     onnx::for_each_tensor(model, [&](::onnx::TensorProto& tensor) {

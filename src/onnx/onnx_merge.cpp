@@ -7,6 +7,7 @@
 
 #include "base/guard.h"
 #include "corelane/onnx/onnx_import.h"
+#include "onnx/graph/onnx_held_model.h"
 #include "onnx/graph/onnx_model_bytes.h"
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/graph/onnx_walk.h"
@@ -63,7 +64,8 @@ class ModelMerge {
 
   /// Points a graph's external tensors to where their bytes lie now.
   Status move(ByteVector& graph) {
-    ::onnx::ModelProto model;
+    const HeldModel held;
+    ::onnx::ModelProto& model = *held;
     CORELANE_TRY(read_model(graph, model));
     Status status;
     for_each_tensor(model, [&](::onnx::TensorProto& tensor) {

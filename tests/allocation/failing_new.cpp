@@ -70,11 +70,20 @@ bool fails(const void* caller) noexcept {
   return true;
 }
 
+/// Objects; the bytes of tensors are read by nobody before they are written.
+constexpr std::size_t kMostFilled = 4096;
+
 void* take(std::size_t size, std::size_t alignment, const void* caller) noexcept {
   if (fails(caller)) return nullptr;
   size = std::max<std::size_t>(size, 1);
-  if (alignment <= alignof(std::max_align_t)) return std::malloc(size);
-  return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  void* const memory =
+      alignment <= alignof(std::max_align_t)
+          ? std::malloc(size)
+          : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  // Not zeros, so that what nobody has written is no null pointer.
+  if (memory != nullptr && g_below.load(std::memory_order_relaxed) != 0)
+    std::memset(memory, 0xbe, std::min(size, kMostFilled));
+  return memory;
 }
 
 void* or_throw(void* memory) {

@@ -13,6 +13,7 @@
 #include "onnx/cut/onnx_cut_plan.h"
 #include "onnx/graph/onnx_describe.h"
 #include "onnx/graph/onnx_graph.h"
+#include "onnx/graph/onnx_held_model.h"
 #include "onnx/graph/onnx_model_bytes.h"
 #include "onnx/infer/onnx_graph_facts.h"
 #include "onnx/onnx_complete.h"
@@ -59,8 +60,9 @@ class PartMaker {
       for (const std::string_view link : plan_.links_out_of(part)) names_.emplace(link, name(link));
   }
 
-  Result<::onnx::ModelProto> make(int part) const {
-    ::onnx::ModelProto made = frame(part);
+  /// Into `made`, which is empty.
+  Status make(int part, ::onnx::ModelProto& made) const {
+    frame(part, made);
     ::onnx::GraphProto& graph = *made.mutable_graph();
     std::unordered_set<std::string_view> read;
     for (const std::string_view link : plan_.links_into(part)) {
@@ -81,20 +83,18 @@ class PartMaker {
       CORELANE_TRY(add_value(*graph.add_output(), link));
     }
     add_borders(graph, part, read);
-    return made;
+    return {};
   }
 
  private:
   /// Everything but the graph's own content.
-  ::onnx::ModelProto frame(int part) const {
-    ::onnx::ModelProto made;
+  void frame(int part, ::onnx::ModelProto& made) const {
     made.set_ir_version(model_.ir_version());
     made.set_producer_name(model_.producer_name());
     made.set_producer_version(model_.producer_version());
     *made.mutable_opset_import() = model_.opset_import();
     *made.mutable_functions() = model_.functions();
     made.mutable_graph()->set_name(fmt::format("{}/{}", graph_.name(), part));
-    return made;
   }
 
   /// An output of the network that later parts read goes to them under another name, as a copy, so
@@ -213,13 +213,16 @@ ImportOptions part_options(const ImportedModel& whole, const ::onnx::GraphProto&
 Result<std::vector<ImportedModel>> cut(const ImportedModel& whole, std::span<const CutValues> cuts,
                                        const ImportOptions& options) {
   CORELANE_TRY(check_borders(whole.description));
-  ::onnx::ModelProto model;
+  const HeldModel held;
+  ::onnx::ModelProto& model = *held;
   CORELANE_TRY(read_model(whole.graph, model));
   CORELANE_ASSIGN(const CutPlan plan, CutPlan::make(model.graph(), cuts));
   const PartMaker maker(model, whole.constants, plan);
   std::vector<ImportedModel> parts;
   for (int i = 0; i < plan.parts(); ++i) {
-    CORELANE_ASSIGN(::onnx::ModelProto part, maker.make(i));
+    const HeldModel held_part;
+    ::onnx::ModelProto& part = *held_part;
+    CORELANE_TRY(maker.make(i, part));
     const ImportOptions own = part_options(whole, part.graph(), options);
     ImportedModel& made = parts.emplace_back();
     CORELANE_TRY(complete_model(part, whole.constants, own, {}, made)

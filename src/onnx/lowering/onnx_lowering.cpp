@@ -9,6 +9,7 @@
 
 #include "base/guard.h"
 #include "corelane/base/log.h"
+#include "onnx/graph/onnx_held_model.h"
 #include "onnx/graph/onnx_model_bytes.h"
 #include "onnx/graph/onnx_stored.h"
 #include "onnx/graph/onnx_walk.h"
@@ -130,7 +131,8 @@ const Lowering* lowering_for(std::string_view engine) noexcept {
 
 Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants, const Lowering& lowering) {
   return no_throw("the lowering", [&]() -> Result<LoweredGraph> {
-    ::onnx::ModelProto model;
+    const onnx::HeldModel held;
+    ::onnx::ModelProto& model = *held;
     CORELANE_ASSIGN(const bool sorted, onnx::read_stored(graph, constants, model));
     auto report = onnx::lower_model(model, constants, lowering);
     if (!report) {
@@ -152,7 +154,8 @@ Result<LoweredGraph> lower_onnx(ByteSpan graph, ByteSpan constants, const Loweri
 
 Result<std::string> check_network(ByteSpan graph, ByteSpan constants, bool in_order) {
   return no_throw("the check of the network", [&]() -> Result<std::string> {
-    ::onnx::ModelProto model;
+    const onnx::HeldModel held;
+    ::onnx::ModelProto& model = *held;
     CORELANE_ASSIGN(const bool sorted, onnx::read_stored(graph, constants, model));
     if (sorted && in_order)
       return error(Code::kMalformed,

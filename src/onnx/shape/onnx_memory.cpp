@@ -8,6 +8,7 @@
 #include "base/guard.h"
 #include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_graph.h"
+#include "onnx/graph/onnx_held_model.h"
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/graph/onnx_walk.h"
 #include "onnx/infer/onnx_facts.h"
@@ -127,7 +128,8 @@ class GraphWalk {
 
 Result<MemoryEstimate> estimate_memory(ByteSpan graph, ByteSpan constants) {
   return no_throw("the estimate of memory", [&]() -> Result<MemoryEstimate> {
-    ::onnx::ModelProto model;
+    const HeldModel held;
+    ::onnx::ModelProto& model = *held;
     if (!model.ParseFromArray(graph.data(), static_cast<int>(graph.size())))
       return error(Code::kMalformed, "a network of {} bytes: protobuf cannot read it",
                    graph.size());

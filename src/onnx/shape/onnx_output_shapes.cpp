@@ -3,6 +3,7 @@
 #include "base/guard.h"
 #include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_describe.h"
+#include "onnx/graph/onnx_held_model.h"
 #include "onnx/graph/onnx_stored.h"
 #include "onnx/infer/onnx_graph_facts.h"
 #include "onnx/shape/onnx_freeze.h"
@@ -28,10 +29,13 @@ Result<std::vector<std::vector<std::optional<Shape>>>> infer_output_shapes(
     ByteSpan graph, ByteSpan constants, std::span<const std::vector<Shape>> sets) {
   using Found = std::vector<std::vector<std::optional<Shape>>>;
   return no_throw("the inference of shapes", [&]() -> Result<Found> {
-    ::onnx::ModelProto model;
+    const HeldModel held;
+    ::onnx::ModelProto& model = *held;
     if (const auto stored = read_stored(graph, constants, model); !stored)
       return error(stored.error());
-    const ::onnx::GraphProto given = model.graph();
+    const HeldModel kept;
+    kept->mutable_graph()->Swap(model.mutable_graph());
+    const ::onnx::GraphProto& given = kept->graph();
     const std::vector<int> inputs = real_inputs(given);
     Found found;
     for (const auto& set : sets) {
