@@ -19,7 +19,7 @@
 namespace corelane::drivers::virtual_npu {
 
 inline void put_element(std::vector<std::byte>& bytes, DType type, std::size_t index, float value) {
-  const auto integer = static_cast<std::int32_t>(value);
+  const auto integer = is_float(type) ? 0 : static_cast<std::int32_t>(value);
   if (type == DType::kI4) {
     std::byte& byte = bytes[index / 2];
     const auto nibble = static_cast<std::byte>(integer & 0xF);
