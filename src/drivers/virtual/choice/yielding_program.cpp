@@ -34,6 +34,7 @@ class YieldingRequest final : public device::LaneRequest {
     return {};
   }
   Status run(std::uint64_t core_bits) override {
+    abandoned_.store(false);
     used_ = first_.get();
     running_.store(used_);
     Status status = first_->run(core_bits);
@@ -45,9 +46,15 @@ class YieldingRequest final : public device::LaneRequest {
     said_ = true;
     used_ = second_.get();
     running_.store(used_);
+    // The second engine would take that for one before its run.
+    if (abandoned_.load())
+      return error(Code::kCancelled, "the run was abandoned while the other engine was prepared");
     return second_->run(core_bits);
   }
-  void abandon() noexcept override { running_.load()->abandon(); }
+  void abandon() noexcept override {
+    abandoned_.store(true);
+    running_.load()->abandon();
+  }
   Result<device::TensorRef> output(std::size_t index) override { return used_->output(index); }
   Result<std::vector<device::LayerTime>> layer_times() const override {
     return used_->layer_times();
@@ -77,6 +84,7 @@ class YieldingRequest final : public device::LaneRequest {
   std::vector<device::TensorRef> outputs_;
   device::LaneRequest* used_;                  ///< Of the last run.
   std::atomic<device::LaneRequest*> running_;  ///< The same, for abandon().
+  std::atomic<bool> abandoned_{false};         ///< Since the last run began.
   bool said_ = false;
 };
 
