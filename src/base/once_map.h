@@ -46,6 +46,21 @@ class OnceMap {
     }
   }
 
+  /// Forgets the value of `key` where that is `value`, so that the next caller makes one anew. Who
+  /// has it keeps it.
+  void forget(const Key& key, const Value& value) {
+    Future gone;  // Goes after the lock.
+    const MutexLock lock(mutex_);
+    const auto found = values_.find(key);
+    if (found == values_.end() ||
+        found->second.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+      return;
+    const Result<Value>& there = found->second.get();
+    if (!there || *there != value) return;
+    gone = std::move(found->second);
+    values_.erase(found);
+  }
+
   /// What is there, in the order of the keys; without what is being made.
   std::vector<Value> values() const {
     std::vector<Value> all;

@@ -12,6 +12,7 @@
 #include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
 #include "corelane/device/executable.h"
+#include "drivers/virtual/engine/abandoned_runs.h"
 #include "drivers/virtual/engine/engine_complaint.h"
 #include "drivers/virtual/engine/engine_runtime.h"
 
@@ -54,6 +55,8 @@ class CompiledCopy {
 
   const ov::CompiledModel& model() const noexcept { return model_; }
   const CopySettings& settings() const noexcept { return settings_; }
+  /// A request that is made while one of them runs waits for it, inside of the engine.
+  AbandonedRuns& abandoned() const noexcept { return abandoned_; }
   /// Walks the engine's graph at the first call (some ms for a large network).
   Figures figures() const;
 
@@ -64,6 +67,7 @@ class CompiledCopy {
   std::size_t kept_constants_;
   std::size_t heap_growth_;
   std::set<std::string> in_place_;  ///< Names of constants that lie in the image.
+  mutable AbandonedRuns abandoned_;
   mutable std::once_flag measured_;
   mutable Figures figures_;
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <stdexcept>
 #include <thread>
 
@@ -104,6 +105,42 @@ TEST(HostNode, FailureAndExceptionKeepTheirReason) {
   ASSERT_FALSE(thrown);
   EXPECT_EQ(thrown.error().code(), Code::kHostOperatorFailed);
   EXPECT_THAT(thrown.error().cause().message(), HasSubstr("thrown words"));
+}
+
+/// The engine made no request beside a run that hung: all later runs were over their time.
+TEST(HostNode, ARequestAfterAnAbandonedRunThatHangsComputes) {
+  for (const std::size_t lanes : {std::size_t{1}, std::size_t{3}}) {
+    auto table = std::make_shared<HostOperatorTable>();
+    std::promise<void> hangs, go_on;
+    std::atomic<int> calls{0};
+    ASSERT_TRUE(table
+                    ->add("Scale",
+                          [&](const HostOperatorCall& call) -> Status {
+                            if (calls++ == 0) {
+                              hangs.set_value();
+                              go_on.get_future().wait();
+                            }
+                            return scale(call);
+                          })
+                    .ok());
+    auto program =
+        make_virtual_engine(lanes)->prepare(onnx_image(scale_network()), options_with(table));
+    ASSERT_TRUE(program) << program.error().to_string();
+    const auto first = (*program)->new_request(1, 0);
+    ASSERT_TRUE(first);
+    std::vector<float> x(4, 1.0F);
+    std::vector<float> y(4);
+    ASSERT_TRUE((*first)->set_input(0, tensor_ref(x, {1, 4})).ok());
+    ASSERT_TRUE((*first)->set_output(0, tensor_ref(y, {1, 4})).ok());
+    std::thread runner([&] { (void)(*first)->run(1); });
+    hangs.get_future().wait();
+    (*first)->abandon();
+    const auto next = run_once(**program, 0, {1, 2, 3, 4});
+    EXPECT_TRUE(next) << next.error().to_string();
+    if (next) EXPECT_THAT(*next, ElementsAre(3, 6, 9, 12));
+    go_on.set_value();
+    runner.join();
+  }
 }
 
 TEST(HostNode, FailuresOfTwoLanesAreNotMixedUp) {

@@ -223,8 +223,16 @@ VirtualProgram::Key VirtualProgram::key_for(std::size_t width, std::size_t core)
 }
 
 Result<VirtualProgram::CopyPtr> VirtualProgram::copy_for(std::size_t width, std::size_t core) {
-  return copies_.get(key_for(width, core),
-                     [&] { return make_copy(*first_, settings_for(width, shared_)); });
+  // Between two nodes a run looks whether it was abandoned. What takes longer hangs, as a custom
+  // operator may.
+  constexpr Duration kHung = std::chrono::milliseconds(500);
+  const Key key = key_for(width, core);
+  const auto make = [&] { return make_copy(*first_, settings_for(width, shared_)); };
+  auto copy = copies_.get(key, make);
+  if (!copy || (*copy)->abandoned().wait(kHung)) return copy;
+  log::warn(kPart, "a run that was abandoned has not come back; the network is compiled again");
+  copies_.forget(key, *copy);
+  return copies_.get(key, make);
 }
 
 /// The blob is exported once, at the first need. Custom operators cannot be stored in one.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <exception>
@@ -90,6 +91,8 @@ class VirtualRequest final : public device::LaneRequest {
 
   /// The engine looks for it between two nodes.
   void abandon() noexcept override {
+    auto running = State::kRunning;
+    if (state_.compare_exchange_strong(running, State::kAbandoned)) copy_->abandoned().begin();
     try {
       request_.cancel();
     } catch (const std::exception& e) {
@@ -257,8 +260,15 @@ class VirtualRequest final : public device::LaneRequest {
     return status;
   }
 
+  Status infer() {
+    state_.store(State::kRunning);
+    Status status = infer_now();
+    if (state_.exchange(State::kIdle) == State::kAbandoned) copy_->abandoned().end();
+    return status;
+  }
+
   /// A custom operator's failure comes as an exception's text; the table has the Status for it.
-  [[gnu::noinline]] Status infer() {
+  [[gnu::noinline]] Status infer_now() {
     try {
       call_engine(request_, through_queue_);
       return {};
@@ -294,8 +304,11 @@ class VirtualRequest final : public device::LaneRequest {
     return {};
   }
 
+  enum class State : std::uint8_t { kIdle, kRunning, kAbandoned };
+
   std::shared_ptr<VirtualProgram> program_;
   std::shared_ptr<const CompiledCopy> copy_;
+  std::atomic<State> state_{State::kIdle};
   std::vector<Slot> inputs_;
   std::vector<Slot> outputs_;
   std::vector<std::size_t> open_inputs_;
