@@ -94,6 +94,19 @@ TEST(InferenceSet, ARefusedSubmissionHoldsNothing) {
   expect_figures(set, 1, 0, 0, 0);
 }
 
+/// The user's input stayed bound to the handle where its output was refused.
+TEST(InferenceSet, ARefusedSubmissionLeavesNothingBound) {
+  SetBench bench("null:generic:1");
+  InferenceSet set = bench.set({.size = 1});
+  const std::vector<float> x{1, 2, 3, 4};
+  std::vector<float> small(2);
+  const MutableTensorView y{small.data(), 8, DType::kF32, Shape{1, 2}, {}, {}};
+  EXPECT_FALSE(set.submit(SetTensors{{SetBench::view(x)}, {y}}));
+  const SetHandle handle = set.acquire().value();
+  EXPECT_NE(handle.context().input(0).value().data, x.data());
+  EXPECT_TRUE(set.release(handle).ok());
+}
+
 TEST(InferenceSet, InputsMayBeGivenInPartWhereTheSetSaysSo) {
   SetBench bench("null");
   InferenceSet set = bench.set({.size = 1, .partial_inputs = {"x"}});

@@ -69,6 +69,10 @@ Result<SetHandle> SetCore::submit(const SetTensors& tensors, std::uint64_t id, T
   Status status = bind(context, tensors);
   if (status.ok()) status = submit(handle, id, nullptr);
   if (status.ok()) return handle;
+  // Their owner may free what was bound before something failed.
+  const ProgramDescription& description = program_.description();
+  for (std::size_t i = 0; i < description.inputs.size(); ++i) (void)context.unbind_input(i);
+  for (std::size_t i = 0; i < description.outputs.size(); ++i) (void)context.unbind_output(i);
   CORELANE_TRY(release(handle));
   return error(std::move(status));
 }
