@@ -39,6 +39,10 @@ constexpr Rule kRules[] = {
     {"", "Conv", 0, 0b10},
     // Volumes; it writes behind the output's end.
     {"", "ConvTranspose", 0, 0b11100, 5},
+    // Scales of blocks.
+    {"", "QuantizeLinear", 1, 0xFF},
+    // Of slices along an axis.
+    {"", "Unique", 0, 0xFE},
     // The window and the frame's length.
     {"", "STFT", 2, 0b1},
     {"", "STFT", 3, 0, 0, true},

@@ -476,6 +476,23 @@ TEST(OrtProgram, EmptyInputsThatTheEngineCannotTakeAreRefusedByNode) {
   EXPECT_TRUE(run_on(volumes, {Shape{1, 1, 2, 1, 1}}).ok());
 }
 
+TEST(OrtProgram, SlicesWithoutElementsHaveNoUniqueOnes) {
+  const auto program = prepare(onnx_image(
+      NetworkBuilder()
+          .input("x", {2, -1})
+          .node("Unique", {"x"}, {"y"}, "unlike", {NetworkBuilder::int_attribute("axis", 0)})
+          .output("y", {-1, -1})
+          .bytes()));
+  ASSERT_NE(program, nullptr);
+  const auto r = request(*program);
+  std::vector<float> x{1, 1};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {2, 0})).ok());
+  EXPECT_THAT(r->run(1).to_string(), HasSubstr("node unlike (Unique)"));
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {2, 1})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_EQ(floats_of(*r, 0).size(), 1U);
+}
+
 TEST(OrtProgram, AFrameLengthOfZeroIsRefused) {
   constexpr std::int64_t kInt64 = 7;
   const auto frames = [](NetworkBuilder network) {
