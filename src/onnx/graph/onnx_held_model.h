@@ -13,7 +13,8 @@ namespace corelane::onnx {
 /// protobuf's generated code notes which of a TypeProto's kinds there is before it allocates it
 /// (TypeProto::_internal_mutable_tensor_type, protobuf 3.21): after std::bad_alloc a destructor
 /// frees what a pointer without a value points to. So where an exception passes, the model is left
-/// where it is: what was read of it stays allocated.
+/// where it is: what was read of it stays allocated. A node with graphs inside that is copied
+/// beside its model is not covered.
 class HeldModel {
  public:
   HeldModel() : model_(std::make_unique<::onnx::ModelProto>()) {}

@@ -39,19 +39,22 @@ class SizesWalk {
 
  private:
   /// Results are no less than 0 where the inputs are, which inputs a bit each says.
-  static unsigned sign_keeper(std::string_view op) {
+  static unsigned sign_keeper(const ::onnx::NodeProto& node) {
     constexpr std::string_view kOfFirst[] = {"Cast",      "Expand",    "Gather",     "Identity",
                                              "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum",
                                              "Reshape",   "Slice",     "Split",      "Squeeze",
                                              "Tile",      "Transpose", "Unsqueeze"};
-    constexpr std::string_view kOfAll[] = {"Add", "Concat", "Div", "Max", "Min", "Mod", "Mul"};
-    if (std::ranges::find(kOfFirst, op) != std::end(kOfFirst)) return 1;
+    constexpr std::string_view kOfAll[] = {"Add", "Concat", "Div", "Max", "Min", "Mul"};
+    const std::string& op = node.op_type();
+    if (std::ranges::find(kOfFirst, op) != std::end(kOfFirst)) return 0b1;
     if (std::ranges::find(kOfAll, op) != std::end(kOfAll)) return ~0U;
+    // The rest has the sign of the divisor, or with fmod that of the dividend.
+    if (op == "Mod") return int_attribute(node, "fmod", 0) == 0 ? 0b10 : 0b1;
     return op == "Where" ? 0b110 : 0;
   }
 
   Sizes of_node(const ::onnx::NodeProto& node) {
-    const unsigned keeper = sign_keeper(node.op_type());
+    const unsigned keeper = sign_keeper(node);
     Sizes result{true, keeper == 0};
     bool all_negative = true;
     for (int i = 0; i < node.input_size() && result.from_shapes; ++i) {
@@ -103,6 +106,8 @@ bool fold_quotient(Rewriter& r, const ::onnx::NodeProto& node) {
   return fold(r, node, a, [&](std::size_t i) { return (*a.ints)[i] / (*b.ints)[same ? i : 0]; });
 }
 
+constexpr const char* kRoundsDown = "a quotient of sizes below 0 is rounded down by the engine";
+
 /// a / b of shapes, which the engine's compiler rounds down: the parts above and below 0 apart.
 Result<bool> quotient_of_sizes(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t elem = r.of(node.input(0)).elem;
@@ -112,9 +117,10 @@ Result<bool> quotient_of_sizes(Rewriter& r, const ::onnx::NodeProto& node) {
   const Sizes b = walk.of(node.input(1));
   if (!a.from_shapes || !b.from_shapes || (!a.negative && !b.negative)) return false;
   if (fold_quotient(r, node)) return true;
-  if (b.negative || r.is_fixed(node.input(0)))
-    return r.unfit(node, "the engine rounds a quotient of constants or by a negative size down");
-  const std::string zero = r.values(elem, {1}, {0});
+  if (b.negative || r.is_fixed(node.input(0))) return r.unfit(node, kRoundsDown);
+  // Before set 8 the engine's Max does not broadcast.
+  if (r.opset() < 8) return r.unfit(node, kRoundsDown);
+  const std::string zero = r.scalar(elem, 0);
   const std::string& x = node.input(0);
   const std::string above = r.add("Div", {r.add("Max", {x, zero}), node.input(1)});
   const std::string below = r.add("Div", {r.add("Max", {r.add("Neg", {x}), zero}), node.input(1)});
@@ -163,14 +169,35 @@ Result<bool> wide_filling(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.unfit(node, "the engine cuts a constant to 32 bits");
 }
 
-/// Of equal values the first ones count. The engine keeps to it where it is asked to
-/// (engine/network.cpp), and compares each value with each of the k then.
+/// True where many elements are likely to be equal: integers, and floats that were made of some.
+bool has_few_values(const Rewriter& r, std::string_view name) {
+  constexpr std::string_view kFromIntegers[] = {"ArgMax", "ArgMin",  "Cast",   "DequantizeLinear",
+                                                "Floor",  "NonZero", "OneHot", "Round"};
+  constexpr int kMostNodes = 64;
+  std::string at(name);
+  for (int i = 0; i < kMostNodes; ++i) {
+    const std::int32_t elem = r.of(at).elem;
+    if (elem != 0 && !is_float(dtype_from_onnx(elem))) return true;
+    const ::onnx::NodeProto* const node = r.maker(at);
+    if (node == nullptr || node->input_size() == 0) return false;
+    if (std::ranges::find(kFromIntegers, node->op_type()) != std::end(kFromIntegers) ||
+        node->op_type().starts_with("QLinear"))
+      return true;
+    at = node->input(0);
+  }
+  return false;
+}
+
+/// Of equal values the first ones count. The engine keeps to it where it is asked to, and compares
+/// each value with each of the k then; so it is asked for short lists (kMostCompared in
+/// drivers/virtual/engine/network.cpp). Floats of long lists are seldom equal.
 Result<bool> equal_values(Rewriter& r, const ::onnx::NodeProto& node) {
-  constexpr std::int64_t kMostCompared = 1 << 14;
-  const auto given = r.opset() < 10 ? std::optional(int_attribute(node, "k", 0))
-                                    : r.of(input_of(node, 1)).one_int();
+  constexpr std::int64_t kMostCompared = 1 << 16;
+  const std::string& count = input_of(node, 1);
+  const auto given =
+      r.opset() < 10 ? std::optional(int_attribute(node, "k", 0)) : r.of(count).one_int();
   if (given == 1) return false;
-  if (given.value_or(0) < 1)
+  if (given.value_or(1) < 1 || (!given && !SizesWalk(r).of(count).from_shapes))
     return r.unfit(node,
                    "the engine refuses 0 values, which a number that comes with the run may be");
   if (!has_output(node, 1)) return false;
@@ -178,8 +205,11 @@ Result<bool> equal_values(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto axis =
       x.shape ? normal_axis(int_attribute(node, "axis", -1), x.shape->rank()) : std::nullopt;
   const std::int64_t along = axis ? (*x.shape)[*axis] : Shape::kOpen;
-  if (along >= 0 && (Checked(along) * *given).is_within(0, kMostCompared)) return false;
-  return r.unfit(node, "of equal values among many the engine takes others");
+  if (given && along >= 0 && (Checked(along) * *given).is_within(0, kMostCompared)) return false;
+  constexpr const char* kText = "of equal values among many the engine takes others";
+  if (has_few_values(r, node.input(0))) return r.unfit(node, kText);
+  r.warn(node, kText);
+  return false;
 }
 
 /// Parts whose sizes the network does not give: the last one has the rest.
