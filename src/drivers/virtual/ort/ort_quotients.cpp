@@ -25,22 +25,69 @@ constexpr std::int64_t kInt32 = 6;
 constexpr std::int64_t kInt64 = 7;
 
 /// Operators whose first output has the type of their first input.
-constexpr std::string_view kTypeKeepers[] = {"Abs",        "Add",        "BitShift",
-                                             "BitwiseAnd", "BitwiseNot", "BitwiseOr",
-                                             "Clip",       "Compress",   "Concat",
-                                             "CumSum",     "Div",        "Expand",
-                                             "Flatten",    "Gather",     "GatherElements",
-                                             "GatherND",   "Identity",   "Max",
-                                             "Min",        "Mod",        "Mul",
-                                             "Neg",        "Pad",        "Pow",
-                                             "Range",      "ReduceMax",  "ReduceMin",
-                                             "ReduceProd", "ReduceSum",  "Reshape",
-                                             "Scatter",    "ScatterND",  "ScatterElements",
-                                             "Sign",       "Slice",      "Split",
-                                             "Squeeze",    "Sub",        "Sum",
-                                             "Tile",       "TopK",       "Transpose",
-                                             "Trilu",      "Unique",     "Unsqueeze"};
-constexpr std::string_view kMakeInt64[] = {"ArgMax", "ArgMin", "NonZero", "Shape", "Size"};
+constexpr std::string_view kTypeKeepers[] = {"Abs",
+                                             "Add",
+                                             "BitShift",
+                                             "BitwiseAnd",
+                                             "BitwiseNot",
+                                             "BitwiseOr",
+                                             "BitwiseXor",
+                                             "Clip",
+                                             "Compress",
+                                             "Concat",
+                                             "CumProd",
+                                             "CumSum",
+                                             "DepthToSpace",
+                                             "Div",
+                                             "Einsum",
+                                             "Expand",
+                                             "Flatten",
+                                             "Gather",
+                                             "GatherElements",
+                                             "GatherND",
+                                             "Gemm",
+                                             "Identity",
+                                             "MatMul",
+                                             "Max",
+                                             "MaxPool",
+                                             "Mean",
+                                             "Min",
+                                             "Mod",
+                                             "Mul",
+                                             "Neg",
+                                             "Pad",
+                                             "Pow",
+                                             "Range",
+                                             "ReduceL1",
+                                             "ReduceL2",
+                                             "ReduceMax",
+                                             "ReduceMean",
+                                             "ReduceMin",
+                                             "ReduceProd",
+                                             "ReduceSum",
+                                             "ReduceLogSum",
+                                             "Reshape",
+                                             "ReduceSumSquare",
+                                             "ReverseSequence",
+                                             "Scatter",
+                                             "ScatterND",
+                                             "Sign",
+                                             "ScatterElements",
+                                             "Slice",
+                                             "SpaceToDepth",
+                                             "Split",
+                                             "Squeeze",
+                                             "Sub",
+                                             "Sum",
+                                             "Tile",
+                                             "TopK",
+                                             "Transpose",
+                                             "Trilu",
+                                             "Unique",
+                                             "Unsqueeze"};
+constexpr std::string_view kMakeInt64[] = {"ArgMax",  "ArgMin", "NonMaxSuppression",
+                                           "NonZero", "Shape",  "Size"};
+constexpr std::string_view kMakeInt32[] = {"ConvInteger", "MatMulInteger"};
 
 /// What is known of a value.
 struct Known {
@@ -54,9 +101,11 @@ struct Node {
   std::string_view domain;
   std::vector<std::string_view> inputs;
   std::vector<std::string_view> outputs;
-  std::int64_t to = 0;     ///< Of a Cast.
-  ByteSpan constant;       ///< Of a Constant.
-  bool has_graph = false;  ///< Graphs within it.
+  std::int64_t to = 0;                   ///< Of a Cast.
+  ByteSpan constant;                     ///< Of a Constant, or what a ConstantOfShape holds.
+  std::vector<std::int64_t> integers;    ///< Of a Constant: `value_int` or `value_ints`.
+  std::vector<std::string_view> copied;  ///< Attributes as they are.
+  bool has_graph = false;                ///< Graphs within it.
 };
 
 /// Of a TensorProto.
@@ -68,15 +117,17 @@ Result<Known> read_constant(ByteSpan tensor) {
 
 Status read_attribute(ByteSpan message, Node& node) {
   std::string_view name;
-  std::int64_t number = 0;
+  std::vector<std::int64_t> integers;
   for (WireReader fields(message); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
     if (field.is_bytes(kAttributeName)) name = field.text();
-    if (field.is_varint(kAttributeInt)) number = field.integer();
-    if (field.is_bytes(kAttributeTensor) && node.op == "Constant") node.constant = field.payload;
+    if (field.number == kAttributeInt || field.number == kAttributeInts)
+      CORELANE_TRY(read_integers(field, integers));
+    if (field.is_bytes(kAttributeTensor)) node.constant = field.payload;
     if (field.is_bytes(kAttributeGraph) || field.is_bytes(kAttributeGraphs)) node.has_graph = true;
   }
-  if (name == "to") node.to = number;
+  if (name == "to" && !integers.empty()) node.to = integers.back();
+  if (name == "value_int" || name == "value_ints") node.integers = std::move(integers);
   return {};
 }
 
@@ -93,7 +144,9 @@ Result<Node> read(ByteSpan message) {
   // The operator may stand behind its attributes.
   for (WireReader fields(message); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
-    if (field.is_bytes(kNodeAttribute)) CORELANE_TRY(read_attribute(field.payload, node));
+    if (!field.is_bytes(kNodeAttribute)) continue;
+    node.copied.push_back(field.text());
+    CORELANE_TRY(read_attribute(field.payload, node));
   }
   return node;
 }
@@ -194,8 +247,8 @@ class Writer {
     const std::int64_t type = std::max(of(node.inputs[1]).type, of(node.inputs[0]).type);
     const auto made = [&](std::string_view op, std::vector<std::string_view> inputs,
                           std::string_view attribute = {}) {
-      std::string name = fmt::format("corelane:quotient:{}", names_++);
-      append_node(out, op, inputs, name, name, attribute);
+      std::string name = fmt::format("corelane:quotient:{}:{}", names_++, node.outputs[0]);
+      append_node(out, op, inputs, name, name, {attribute});
       return name;
     };
     const std::string minus_one = made("Constant", {}, constant(type, -1));
@@ -205,7 +258,7 @@ class Writer {
     const std::string twice = made("Mul", {n, two});
     const std::string divisor = made("Add", {node.inputs[1], twice});
     if (node.op == "Mod") {
-      append_node(out, "Mod", {node.inputs[0], divisor}, node.outputs[0], node.name, {});
+      append_node(out, "Mod", {node.inputs[0], divisor}, node.outputs[0], node.name, node.copied);
       return;
     }
     const std::string quotient = made("Div", {node.inputs[0], divisor});
@@ -215,13 +268,14 @@ class Writer {
 
   static void append_node(std::string& out, std::string_view op,
                           const std::vector<std::string_view>& inputs, std::string_view output,
-                          std::string_view name, std::string_view attribute) {
+                          std::string_view name, const std::vector<std::string_view>& attributes) {
     std::string node;
     for (const std::string_view input : inputs) append_bytes_field(node, kNodeInput, input);
     append_bytes_field(node, kNodeOutput, output);
     append_bytes_field(node, kNodeName, name);
     append_bytes_field(node, kNodeOpType, op);
-    if (!attribute.empty()) append_bytes_field(node, kNodeAttribute, attribute);
+    for (const std::string_view attribute : attributes)
+      if (!attribute.empty()) append_bytes_field(node, kNodeAttribute, attribute);
     append_bytes_field(out, kGraphNode, node);
   }
 
@@ -240,24 +294,42 @@ class Writer {
     return attribute;
   }
 
+  Result<Known> first_output(const Node& node) const {
+    const auto is_in = [&](const auto& list) {
+      return std::ranges::find(list, node.op) != std::end(list);
+    };
+    const auto type_of = [&](std::size_t input) {
+      return Known{input < node.inputs.size() ? of(node.inputs[input]).type : 0, false};
+    };
+    if (node.op == "Constant" && !node.integers.empty())
+      return Known{kInt64, std::ranges::find(node.integers, -1) == node.integers.end()};
+    if (node.op == "Constant" || node.op == "ConstantOfShape") {
+      if (node.constant.empty()) return Known();
+      return read_constant(node.constant);
+    }
+    if (node.op == "Cast") return Known{node.to, false};
+    if (node.op == "CastLike") return type_of(1);
+    if (node.op == "Where") return type_of(1).type != 0 ? type_of(1) : type_of(2);
+    if (node.op == "OneHot") return type_of(2);
+    if (is_in(kMakeInt64)) return Known{kInt64, false};
+    if (is_in(kMakeInt32)) return Known{kInt32, false};
+    return is_in(kTypeKeepers) ? type_of(0) : Known();
+  }
+
+  /// The places of what else came out.
+  static bool makes_places(const Node& node, std::size_t output) {
+    return (node.op == "TopK" && output == 1) || (node.op == "MaxPool" && output == 1) ||
+           (node.op == "Unique" && output > 0);
+  }
+
   Status learn_outputs(const Node& node) {
     if (!node.domain.empty() || node.outputs.empty()) return {};
-    Known known;
-    if (node.op == "Constant" && !node.constant.empty()) {
-      CORELANE_ASSIGN(known, read_constant(node.constant));
-    } else if (node.op == "Cast") {
-      known.type = node.to;
-    } else if (node.op == "Where" && node.inputs.size() == 3) {
-      known.type = of(node.inputs[1]).type;
-    } else if (std::ranges::find(kMakeInt64, node.op) != std::end(kMakeInt64)) {
-      known.type = kInt64;
-    } else if (!node.inputs.empty() &&
-               std::ranges::find(kTypeKeepers, node.op) != std::end(kTypeKeepers)) {
-      known.type = of(node.inputs[0]).type;
+    CORELANE_ASSIGN(const Known first, first_output(node));
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      Known known = makes_places(node, i) ? Known{kInt64, false} : Known();
+      if (i == 0 || node.op == "Split") known = first;
+      if (known.type != 0) known_[std::string(node.outputs[i])] = known;
     }
-    if (known.type == 0) return {};
-    const std::size_t count = node.op == "Split" ? node.outputs.size() : 1;
-    for (std::size_t i = 0; i < count; ++i) known_[std::string(node.outputs[i])] = known;
     return {};
   }
 
@@ -282,7 +354,9 @@ Status guard_quotients(PatchedModel& model) {
     CORELANE_ASSIGN(const std::string graph, Writer(nullptr, names, 1).graph(field.payload));
     append_bytes_field(out, kModelGraph, graph);
   }
-  if (names > 0) model.bytes = std::move(out);
+  if (names == 0) return {};
+  model.bytes = std::move(out);
+  model.nodes += names;
   return {};
 }
 

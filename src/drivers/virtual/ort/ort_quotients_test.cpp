@@ -99,6 +99,38 @@ TEST(OrtQuotients, FloatsAndConstantDivisorsStay) {
   EXPECT_TRUE(is_guarded(by_constant(-1)));
 }
 
+/// The attribute was lost: the rest had the sign of the divisor.
+TEST(OrtQuotients, TheRestOfADividendKeepsItsSign) {
+  const std::string network =
+      NetworkBuilder()
+          .input("a", {2}, kInt64)
+          .input("b", {2}, kInt64)
+          .node("Mod", {"a", "b"}, {"y"}, "rest", {NetworkBuilder::int_attribute("fmod", 1)})
+          .output("y", {2}, kInt64)
+          .bytes();
+  const auto program = make_ort_engine(1)->prepare(onnx_image(network), {});
+  ASSERT_TRUE(program) << program.error().to_string();
+  const auto request = (*program)->new_request(1, 0);
+  std::vector<std::int64_t> a{-7, 7}, b{3, -3}, y(2);
+  ASSERT_TRUE((*request)->set_input(0, tensor_ref(a, {2})).ok());
+  ASSERT_TRUE((*request)->set_input(1, tensor_ref(b, {2})).ok());
+  ASSERT_TRUE((*request)->set_output(0, tensor_ref(y, {2})).ok());
+  ASSERT_TRUE((*request)->run(1).ok());
+  EXPECT_THAT(y, ElementsAreArray({-1, 1}));
+}
+
+TEST(OrtQuotients, IntegersOfConstantsAreRead) {
+  const auto by = [](std::int64_t number) {
+    return NetworkBuilder()
+        .input("a", {6}, kInt64)
+        .node("Constant", {}, {"b"}, "number", {NetworkBuilder::int_attribute("value_int", number)})
+        .node("Div", {"a", "b"}, {"y"})
+        .output("y", {6}, kInt64);
+  };
+  EXPECT_FALSE(is_guarded(by(2)));
+  EXPECT_TRUE(is_guarded(by(-1)));
+}
+
 TEST(OrtQuotients, TypesFollowFromNodesBefore) {
   const auto through = [](std::int64_t to) {
     return NetworkBuilder()
