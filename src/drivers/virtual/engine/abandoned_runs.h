@@ -1,12 +1,17 @@
 /// Runs of one compiled copy that were abandoned, and may never come back.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 
 #include "base/sync.h"
 #include "corelane/base/clock.h"
 
 namespace corelane::drivers::virtual_npu {
+
+/// The engine looks between two nodes whether a run was abandoned. What takes longer hangs, as a
+/// custom operator may.
+inline constexpr Duration kHung = std::chrono::milliseconds(500);
 
 /// Any thread.
 class AbandonedRuns {

@@ -127,7 +127,9 @@ TEST(HostNode, ARequestAfterAnAbandonedRunThatHangsComputes) {
         make_virtual_engine(lanes)->prepare(onnx_image(scale_network()), options_with(table));
     ASSERT_TRUE(program) << program.error().to_string();
     const auto first = (*program)->new_request(1, 0);
+    const auto second = (*program)->new_request(1, 0);
     ASSERT_TRUE(first);
+    ASSERT_TRUE(second);
     std::vector<float> x(4, 1.0F);
     std::vector<float> y(4);
     ASSERT_TRUE((*first)->set_input(0, tensor_ref(x, {1, 4})).ok());
@@ -135,6 +137,8 @@ TEST(HostNode, ARequestAfterAnAbandonedRunThatHangsComputes) {
     std::thread runner([&] { (void)(*first)->run(1); });
     hangs.get_future().wait();
     (*first)->abandon();
+    EXPECT_EQ((*second)->run(1).code(), Code::kDeviceReset) << "it was made before";
+    EXPECT_TRUE((*second)->lost()) << "so that the job is run on another request";
     const auto next = run_once(**program, 0, {1, 2, 3, 4});
     EXPECT_TRUE(next) << next.error().to_string();
     if (next) EXPECT_THAT(*next, ElementsAre(3, 6, 9, 12));

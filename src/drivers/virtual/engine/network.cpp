@@ -7,6 +7,7 @@
 #include <openvino/frontend/onnx/extension/conversion.hpp>
 #include <openvino/op/convert.hpp>
 #include <openvino/op/topk.hpp>
+#include <openvino/op/util/multi_subgraph_base.hpp>
 #include <set>
 #include <streambuf>
 #include <string_view>
@@ -93,12 +94,29 @@ void restore_output_types(ov::Model& network, const PatchedModel& patched) {
   }
 }
 
-/// Of equal values the first ones count, as ONNX has it. Compares each value with each that is
-/// kept, so the lowering has sent long lists to the other engine.
+/// Elements that are compared with each that is kept; as in onnx/lowering/onnx_rules_sizes.cpp.
+constexpr std::int64_t kMostCompared = 1 << 16;
+
+bool is_short(const ov::op::v11::TopK& top) {
+  if (top.get_k() == 1) return true;
+  const ov::PartialShape& shape = top.get_input_partial_shape(0);
+  if (shape.rank().is_dynamic() || top.get_k() == 0) return false;  // 0: not known yet.
+  const ov::Dimension& along = shape[static_cast<std::ptrdiff_t>(top.get_axis())];
+  return along.is_static() &&
+         along.get_length() <= kMostCompared / static_cast<std::int64_t>(top.get_k());
+}
+
+/// Of equal values the first ones count, as ONNX has it, where that does not take too long.
 void keep_order_of_equals(const ov::Model& network) {
   for (const auto& node : network.get_ordered_ops()) {
+    if (const auto outer = ov::as_type_ptr<ov::op::util::MultiSubGraphOp>(node))
+      for (const auto& body : outer->get_functions()) keep_order_of_equals(*body);
     const auto top = ov::as_type_ptr<ov::op::v11::TopK>(node);
-    if (top != nullptr && !top->output(1).get_target_inputs().empty()) top->set_stable(true);
+    if (top == nullptr || top->output(1).get_target_inputs().empty() || !is_short(*top)) continue;
+    // Where any order will do, that one will.
+    if (top->get_sort_type() == ov::op::TopKSortType::NONE)
+      top->set_sort_type(ov::op::TopKSortType::SORT_VALUES);
+    top->set_stable(true);
   }
 }
 

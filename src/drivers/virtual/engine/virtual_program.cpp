@@ -106,13 +106,17 @@ Result<std::shared_ptr<ov::Model>> VirtualProgram::read(const PatchedModel& patc
   return network;
 }
 
+/// How a network is read (network.cpp); a change of what is made of it is another number. 2: equal
+/// values of TopK keep their order.
+constexpr int kReading = 2;
+
 /// All that the engine's compiled form depends on; a form with another tag is compiled again.
 std::string VirtualProgram::tag() const {
   std::string exposed;
   for (const std::string& name : options_.exposed_values) exposed += name + '\n';
-  std::string text = fmt::format("openvino-{}-{}-{}{}-{}", engine_build(), engine_isa(),
+  std::string text = fmt::format("openvino-{}-{}-{}{}-{}-{}", engine_build(), engine_isa(),
                                  device::precision_name(options_.precision),
-                                 options_.fast_math ? "-fast" : "", shapes_);
+                                 options_.fast_math ? "-fast" : "", shapes_, kReading);
   if (!exposed.empty()) text += "-" + content_hash(as_byte_span(exposed));
   return text;
 }
@@ -223,15 +227,19 @@ VirtualProgram::Key VirtualProgram::key_for(std::size_t width, std::size_t core)
 }
 
 Result<VirtualProgram::CopyPtr> VirtualProgram::copy_for(std::size_t width, std::size_t core) {
-  // Between two nodes a run looks whether it was abandoned. What takes longer hangs, as a custom
-  // operator may.
-  constexpr Duration kHung = std::chrono::milliseconds(500);
   const Key key = key_for(width, core);
   const auto make = [&] { return make_copy(*first_, settings_for(width, shared_)); };
   auto copy = copies_.get(key, make);
   if (!copy || (*copy)->abandoned().wait(kHung)) return copy;
-  log::warn(kPart, "a run that was abandoned has not come back; the network is compiled again");
+  log::warn(kPart,
+            "a run of network '{}' that was abandoned has not come back; it is compiled again",
+            image_.name);
   copies_.forget(key, *copy);
+  {
+    const MutexLock lock(left_mutex_);
+    std::erase_if(left_, [](const auto& left) { return left.expired(); });
+    left_.push_back(*copy);
+  }
   return copies_.get(key, make);
 }
 
@@ -293,7 +301,13 @@ device::MemoryFigures VirtualProgram::memory() const {
   device::MemoryFigures figures;
   std::size_t by_runs = run_bytes_;
   figures.weights = in_place_.share();
-  for (const CopyPtr& copy : copies_.values()) {
+  std::vector<CopyPtr> copies = copies_.values();
+  {
+    const MutexLock lock(left_mutex_);
+    for (const auto& left : left_)
+      if (CopyPtr copy = left.lock()) copies.push_back(std::move(copy));
+  }
+  for (const CopyPtr& copy : copies) {
     const CompiledCopy::Figures own = copy->figures();
     figures.weights += own.weights;
     figures.internal += own.internal;

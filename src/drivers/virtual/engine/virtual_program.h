@@ -136,6 +136,9 @@ class VirtualProgram final : public device::LaneProgram,
   std::unique_ptr<ShapeCheck> shape_check_;  ///< Made by the first run of open shapes.
 
   OnceMap<Key, CopyPtr> copies_{LockRank::kLeaf};  ///< All of them, `first_` too.
+  mutable Mutex left_mutex_{LockRank::kLeaf};
+  /// Left to runs that hang; they weigh as long as a request has them.
+  std::vector<std::weak_ptr<const CompiledCopy>> left_ CORELANE_GUARDED_BY(left_mutex_);
   OnceMap<std::monostate, std::shared_ptr<const Blob>> blob_{LockRank::kLeaf};
 };
 

@@ -143,6 +143,12 @@ class VirtualRequest final : public device::LaneRequest {
   /// the heap by the first run of each counts as the program's memory, which the engine does not
   /// report.
   Status run(std::uint64_t /*core_bits*/) override {
+    if (!copy_->abandoned().wait(kHung)) {
+      lost_ = true;
+      return error(Code::kDeviceReset,
+                   "an earlier run of the network hangs in the engine; this one needs a request "
+                   "of its own");
+    }
     for (const std::size_t index : wide_inputs_) CORELANE_TRY(check_width(index));
     for (const IndexBound& bound : program_->bounds()) CORELANE_TRY(check_bound(bound));
     const bool open = !open_inputs_.empty() || !open_outputs_.empty();
@@ -162,6 +168,9 @@ class VirtualRequest final : public device::LaneRequest {
     ran_ = true;
     return fetch_open_outputs();
   }
+
+  /// Runs on its copy would wait for one that hangs.
+  bool lost() const noexcept override { return lost_; }
 
   /// The engine's tensor is kept once it was asked for.
   Result<device::TensorRef> output(std::size_t index) override {
@@ -320,6 +329,7 @@ class VirtualRequest final : public device::LaneRequest {
   std::vector<std::vector<Shape>> measured_;
   bool measure_ = true;
   bool ran_ = false;
+  bool lost_ = false;
   // Last, so that it is destroyed before the copy it belongs to. Mutable, since the engine's
   // getters are not const.
   mutable ov::InferRequest request_;
