@@ -127,14 +127,14 @@ def main():
     parser.add_argument("--every", type=int, default=1, help="each N-th case alone")
     arguments = parser.parse_args()
     os.environ |= {"CORELANE_TIME_ENGINES": "0", "CORELANE_STATIC_FORMS": "0", "CORELANE_CACHE": "0"}
-    models = runs = ended = 0
+    models = refused = runs = ended = 0
     chosen = [c for c in cases() if arguments.only in c.name and c.name not in ENDLESS]
     for case in chosen[:: arguments.every]:
         inputs = case.data_sets[0][0]
         if not all(isinstance(x, np.ndarray) and x.dtype.kind in "fiub" for x in inputs):
             continue
         models += 1
-        begin = 0
+        begin, before = 0, runs
         while True:
             lines, number = tried(case, list(inputs), arguments.engine, begin)
             runs += len(lines)
@@ -146,8 +146,11 @@ def main():
             if not lines:
                 break
             begin = int(at[0]) + 1
-    print(f"{models} models, {runs} runs, {ended} ended by a signal or by time")
-    sys.exit(1 if ended or not runs else 0)
+        refused += runs == before
+    print(f"{models} models, {refused} refused, {runs} runs, {ended} ended by a signal or by time")
+    if refused > models // 2:
+        sys.exit("most models are refused: nothing was tried")
+    sys.exit(1 if ended else 0)
 
 
 if __name__ == "__main__":

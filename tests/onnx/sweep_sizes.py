@@ -25,6 +25,8 @@ def sizes_below_zero():
             amount = n.add("Abs", apart)
             n.give(amount, dtype)
             n.give(n.add("ConstantOfShape", n.add("Cast", amount, to=TensorProto.INT64)))
+            n.give(n.add("Div", n.add("Sub", n.add("Gather", sizes, n.constant(np.int64(1))),
+                                      n.constant(np.array(less[0], dtype))), n.constant(np.array(by, dtype))), dtype)
             opposite = n.add("Neg", n.add("Div", n.add("Neg", sizes), n.constant(np.array([by], dtype))))
             n.give(n.add("ConstantOfShape", n.add("Cast", opposite, to=TensorProto.INT64)))
         yield f"below_zero_{np.dtype(dtype).name}", n
@@ -55,15 +57,28 @@ def without_elements():
 
 def equal_values():
     """TopK of few different values: the places of the first ones."""
-    shapes = (((2, 300), 1), ((300, 4), 0), ((2, 40, 3), 1), ((1, 9000), 1), ((3, 8, 5, 5), 1))
+    shapes = (((2, 300), 1), ((300, 4), 0), ((2, 40, 3), 1), ((1, 400), 1), ((3, 8, 5, 5), 1))
     for is_open, (shape, axis), largest in itertools.product(OPEN, shapes, (0, 1)):
         for k in sorted({1, min(7, shape[axis]), min(200, shape[axis])}):
             n = Network(18, is_open, k)
-            x = n.take(n.random.integers(0, 5, shape).astype(np.float32))
+            x = n.take(n.random.integers(0, 5, shape))
+            x = n.add("Cast", x, to=TensorProto.FLOAT)
             values, places = n.add("TopK", x, n.constant(np.array([k])), outputs=2, axis=axis, largest=largest)
             n.give(values)
             n.give(places, np.int64)
             yield f"equal_{'x'.join(map(str, shape))}_k{k}_largest{largest}", n
+    n = Network(18, False, 1)
+    whole, few = n.random.integers(0, 250, (2, 9000)).astype(np.uint8), n.constant(np.array([200]))
+    x = n.add("DequantizeLinear", n.take(whole), n.constant(np.float32(0.5)), n.constant(np.uint8(3)))
+    values, places = n.add("TopK", x, few, outputs=2)
+    n.give(values)
+    n.give(places, np.int64)
+    yield "equal_quantized", n
+    n = Network(18, False, 1)  # Of scores that differ, in no order.
+    values, places = n.add("TopK", n.input((2, 30)), n.constant(np.array([30])), outputs=2, sorted=0)
+    n.give(n.add("ReduceSum", values, n.constant(np.array([1]))))
+    n.give(n.add("ReduceSum", n.add("Cast", places, to=TensorProto.FLOAT), n.constant(np.array([1]))))
+    yield "equal_unsorted", n
     for is_open, op, last in itertools.product(OPEN, ("ArgMax", "ArgMin"), (0, 1)):
         n = Network(18, is_open, 1)
         for axis in (0, 1):
