@@ -37,7 +37,8 @@ def without_elements():
     boolean = ("Equal", "Greater", "LessOrEqual")
     for is_open, op in itertools.product(OPEN, ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", *boolean)):
         n = Network(18, is_open, 1)
-        n.give(n.add(op, n.input((1, 2)), n.constant(np.zeros((0, 2), np.float32))), bool if op in boolean else np.float32)
+        of_none = n.add(op, n.input((1, 2)), n.constant(np.zeros((0, 2), np.float32)))
+        n.give(of_none, bool if op in boolean else np.float32)
         yield f"empty_{op}", n
     for is_open in OPEN:
         n = Network(18, is_open, 1)
@@ -115,8 +116,8 @@ def beyond_a_type():
 def parts():
     """Split into a number of parts, of sizes that it divides or not; pools and tops of nothing."""
     for is_open, size in itertools.product(OPEN, (6, 7, 2)):
-        n = Network(18, is_open, size)
-        for part in n.add("Split", n.input((size, 2)), outputs=3 if size > 2 else 2, axis=0, num_outputs=3 if size > 2 else 2):
+        n, count = Network(18, is_open, size), min(size, 3)
+        for part in n.add("Split", n.input((size, 2)), outputs=count, axis=0, num_outputs=count):
             n.give(part)
         yield f"parts_{size}", n
     n = Network(18, False, 1)  # With open dimensions such a run is refused.
