@@ -136,6 +136,7 @@ class SharedDevices {
   /// the others wait. Where that fails, each of them tries in turn.
   template <class Open>
   Result<std::shared_ptr<Device>> get(const std::string& text, bool validating, Open&& open) {
+    std::shared_ptr<Device> held;  // Goes after the lock, also where the memory runs out below.
     MutexLock lock(mutex_);
     std::erase_if(by_text_, [](const auto& entry) {
       return !entry.second.opening && entry.second.bare.expired();
@@ -153,6 +154,7 @@ class SharedDevices {
       CORELANE_ASSIGN(bare, std::move(result));
       by_text_[text].bare = bare;
     }
+    held = bare;
     if (!validating) return bare;
     Entry& entry = by_text_[text];
     if (auto device = entry.validating.lock()) return device;
