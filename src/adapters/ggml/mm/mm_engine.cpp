@@ -194,6 +194,9 @@ bool MmEngine::multiply_tiles(std::int64_t bucket, const MmWeight& b,
     done[i] = contexts[i] != nullptr &&
               contexts[i]->run(bucket, a_.memory(), b.tiles[at[i]], c_[i], why[i]);
   });
+  // A run that was over its time may still write.
+  for (std::size_t i = 0; i < at.size(); ++i)
+    if (done[i] == 0) c_[i].reset();
   for (std::size_t i = 0; i < at.size(); ++i) {
     if (done[i] != 0) continue;
     tell(why[i] + "; the product was computed on the CPU, as are others that fail");

@@ -17,6 +17,7 @@ namespace corelane::ggml::abi {
 inline constexpr int kTypeF32 = 0;
 inline constexpr int kTypeF16 = 1;
 inline constexpr int kTypeBF16 = 30;
+inline constexpr std::int32_t kFlagParam = 4;  ///< Trained: a graph may change it in place.
 inline constexpr std::int32_t kFlagCompute = 16;
 inline constexpr std::int32_t kPrecisionF32 = 10;  ///< op_params[0] of a product.
 inline constexpr std::int32_t kHintHadamard = 1;   ///< op_params[1] of a product.

@@ -25,6 +25,10 @@ void backend_free(abi::Backend* backend) { delete backend; }
 /// another way. A host that asks for another operator all the same has not asked supports_op.
 int graph_compute(abi::Backend*, abi::Graph* graph) {
   const Host& host = *plugin().host;
+  if (plugin().process != getpid()) {
+    log_line(abi::kLogError, "a forked process shares its parent's buffers; load the model in it");
+    return abi::kStatusFailed;
+  }
   const int count = host.call.graph_n_nodes(graph);
   plugin().engine->begin_group();
   try {

@@ -102,13 +102,14 @@ MmMatrix matrix_of(const abi::Tensor& tensor, const abi::TypeTraits& traits, std
   return matrix;
 }
 
-bool enough_rows(const abi::Tensor& weight, std::int64_t rows) {
+/// `held`: in a buffer of ours, which says when it goes. Others may be gone when they are measured.
+bool enough_rows(const abi::Tensor& weight, std::int64_t rows, bool held) {
   const std::int64_t least = plugin().options.min_rows;
   if (least > 0) return rows >= least;
   // As float16 it is more to read than as the host has it.
   const abi::TypeTraits& traits = *plugin().host->call.get_type_traits(weight.type);
   if (rows < kFewRows && keeps_bits(weight, traits)) return false;
-  const bool single = weight.ne[2] * weight.ne[3] == 1 && weight.data != nullptr;
+  const bool single = held && weight.ne[2] * weight.ne[3] == 1 && weight.data != nullptr;
   return rows >= kFewRows || (single && plugin().few_rows->go_to_npu(weight));
 }
 
@@ -122,10 +123,11 @@ Answer check_place(const abi::Tensor& node) {
   const bool computed = !plugin().host->is_view(root.op);
   if (buffer == nullptr && computed && !plugin().options.accel) return Answer::kNotWeights;
   if (buffer == nullptr || buffer->size == 0) return Answer::kYes;
-  const bool ours = buffer->buft == buffer_type();
-  if (!plugin().options.accel && (!ours || buffer->usage != abi::kUsageWeights))
-    return Answer::kNotWeights;
-  if (!enough_rows(weight, node.src[1]->ne[1])) return Answer::kFewRows;
+  // Its copy on the NPU would stay what it was.
+  if (((weight.flags | root.flags) & abi::kFlagParam) != 0) return Answer::kNotWeights;
+  const bool held = buffer->buft == buffer_type() && buffer->usage == abi::kUsageWeights;
+  if (!plugin().options.accel && !held) return Answer::kNotWeights;
+  if (!enough_rows(weight, node.src[1]->ne[1], held)) return Answer::kFewRows;
   if (lacks_room(weight)) return Answer::kMemory;
   return Answer::kYes;
 }
@@ -147,7 +149,7 @@ Answer can_compute(const abi::Tensor& node) {
   const std::int32_t coarsest = node.op_params[3];
   if (coarsest != 0 && coarsest < precision_of(type_of_weight(b, traits)))
     return Answer::kPrecision;
-  if (!has_rows(b, traits) || !has_rows(a, *host.call.get_type_traits(a.type)) ||
+  if (b.ne[0] == 0 || !has_rows(b, traits) || !has_rows(a, *host.call.get_type_traits(a.type)) ||
       node.nb[0] != sizeof(float))
     return Answer::kLayout;
   if (!plugin().filter.passes(node)) return Answer::kFilter;

@@ -1,6 +1,8 @@
 /// What the parts of the plugin share: the host, the engine, options and counts of this process.
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 
@@ -23,6 +25,7 @@ struct Plugin {
   MmType few_bits = MmType::kInt8;
   Stats stats;
   std::unique_ptr<FewRows> few_rows;
+  pid_t process = getpid();  ///< That started it: a forked child shares its buffers' memory.
 };
 
 /// Looks at the host, reads the environment and opens the library. False, after one line in the
@@ -43,7 +46,7 @@ abi::Buffer* wrap_memory(void* data, std::size_t size);
 /// The weight that `tensor` is, made ready at the first call; null where it is not in a buffer of
 /// ours that holds weights, or finds no room. Valid until the bytes change.
 std::shared_ptr<MmWeight> weight_of(const abi::Tensor& tensor, const MmMatrix& matrix, MmType type);
-/// Whether weight_of() found no room for the weight whose bytes begin at the tensor's.
+/// Whether weight_of() found no room for a matrix of the tensor.
 bool lacks_room(const abi::Tensor& tensor);
 
 /// ggml_mul_mat.cpp. Whether the device computes the node, and why not.

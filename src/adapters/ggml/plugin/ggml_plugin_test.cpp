@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -81,6 +83,9 @@ TEST_F(Plugged, TakesProductsAndLooksAtMemoryOnly) {
   weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
   weights.nb[0] = 128;
   EXPECT_FALSE(supported(fake_product(weights, activations))) << "a transposed matrix";
+  weights = fake_tensor(abi::kTypeF16, 0, kRows);
+  activations = fake_tensor(abi::kTypeF32, 0, kTokens);
+  EXPECT_FALSE(supported(fake_product(weights, activations))) << "sums of nothing";
 }
 
 TEST_F(Plugged, TakesOnlyWeightsInBuffersOfItsOwnOnceTheyArePlaced) {
@@ -92,6 +97,9 @@ TEST_F(Plugged, TakesOnlyWeightsInBuffersOfItsOwnOnceTheyArePlaced) {
   activations.ne[1] = 1;
   EXPECT_FALSE(supported(fake_product(weights, activations))) << "one row stays on the CPU";
   activations.ne[1] = 512;
+  weights.flags = abi::kFlagParam;
+  EXPECT_FALSE(supported(fake_product(weights, activations))) << "a graph may train it";
+  weights.flags = 0;
   ours->usage = abi::kUsageAny;
   EXPECT_FALSE(supported(fake_product(weights, activations))) << "no weight";
   abi::Buffer other{{}, fake_foreign_type(), nullptr, 4096, abi::kUsageWeights};
@@ -231,6 +239,18 @@ TEST_F(Plugged, AnOperatorThatItDoesNotHaveFailsTheGraphAndIsNamed) {
 }
 
 /// Run by ggml_tests_short, with the fault on every result of the library's device.
+/// Its parent's buffers are its own as well: both would write them.
+TEST_F(Plugged, AForkedProcessIsRefused) {
+  abi::Graph empty{{}};
+  ASSERT_EQ(backend_->iface.graph_compute(backend_, &empty), abi::kStatusSuccess);
+  const pid_t child = ::fork();
+  if (child == 0)
+    ::_exit(backend_->iface.graph_compute(backend_, &empty) == abi::kStatusFailed ? 0 : 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 TEST_F(Plugged, AShortResultIsAFailureOfTheLibraryAndComputedOnTheCpu) {
   if (std::getenv("CORELANE_FAULTS") == nullptr)
     GTEST_SKIP() << "CORELANE_FAULTS is not set; ggml_tests_short sets it";
