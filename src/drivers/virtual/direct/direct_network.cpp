@@ -85,7 +85,11 @@ class DirectBuilder {
       const ov::Node& node = *result;
       if (!is_small_f32(node.output(0))) return nullptr;
       const ov::Shape& shape = node.output(0).get_shape();
-      made_->results_.push_back({operand(node, 0), shape_of(shape), ov::shape_size(shape)});
+      DirectOperand from = operand(node, 0);
+      // Another output may be bound to the memory of the input that this one is.
+      if (from.place == DirectOperand::Place::kInput && network.get_results().size() > 1)
+        from = add_copy(from, ov::shape_size(shape));
+      made_->results_.push_back({from, shape_of(shape), ov::shape_size(shape)});
     }
     return made_;
   }
@@ -141,6 +145,19 @@ class DirectBuilder {
     work_ += cost + 16;  // A step costs as much as a few values.
     values_[{&node, 0}] = {DirectOperand::Place::kScratch, step.out};
     made_->steps_.push_back(std::move(step));
+  }
+
+  DirectOperand add_copy(const DirectOperand& from, std::size_t count) {
+    DirectStep step;
+    step.kernel = [](const DirectStep& self, const float* a, const float*, float* y) {
+      std::memcpy(y, a, self.count * sizeof(float));
+    };
+    step.a = step.b = from;
+    step.count = count;
+    step.out = made_->scratch_;
+    made_->scratch_ += count;
+    made_->steps_.push_back(step);
+    return {DirectOperand::Place::kScratch, step.out};
   }
 
   /// Shapes that differ cost more, since each value is looked up in a table.

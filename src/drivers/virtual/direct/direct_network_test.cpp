@@ -158,6 +158,29 @@ TEST(DirectNetwork, AnOutputMayBeTheMemoryOfAnInput) {
   EXPECT_THAT(floats_of(*r, 1), ElementsAre(2, 4, 6));
 }
 
+/// The second output was read after the first one had been written over it.
+TEST(DirectNetwork, AnInputThatIsAnOutputIsReadBeforeAnotherOneIsWrittenOverIt) {
+  const std::string network =
+      NetworkBuilder()
+          .input("x", {3})
+          .constant("s", {1}, kOnnxInt64, std::string("\3\0\0\0\0\0\0\0", 8))
+          .node("Neg", {"x"}, {"y"})
+          .node("Reshape", {"x", "s"}, {"z"})
+          .output("y", {3})
+          .output("z", {3})
+          .bytes();
+  ASSERT_TRUE(direct_of(network));
+  const auto program = make_virtual_engine(1)->prepare(onnx_image(network), {});
+  ASSERT_TRUE(program);
+  const auto r = request(**program);
+  std::vector<float> x = {1, 2, 3};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {3})).ok());
+  ASSERT_TRUE(r->set_output(0, tensor_ref(x, {3})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_THAT(x, ElementsAre(-1, -2, -3));
+  EXPECT_THAT(floats_of(*r, 1), ElementsAre(1, 2, 3));
+}
+
 TEST(DirectNetwork, InputsAndConstantsMayBeOutputs) {
   const auto program =
       make_virtual_engine(1)->prepare(onnx_image(NetworkBuilder()
