@@ -7,6 +7,7 @@
 #include "drivers/virtual/common/cpus.h"
 #include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/common/heap_growth.h"
+#include "drivers/virtual/ort/ort_outputs.h"
 #include "drivers/virtual/ort/ort_quotients.h"
 #include "drivers/virtual/ort/ort_tensor.h"
 #include "drivers/virtual/ort/ort_versions.h"
@@ -91,6 +92,7 @@ Result<PatchedModel> OrtProgram::read(ZippedOutputs& zipped) const {
   CORELANE_ASSIGN(PatchedModel patched, patch_onnx(image_, options_, PatchFor::kOnnxRuntime));
   CORELANE_TRY(fit_versions(patched));
   CORELANE_TRY(guard_quotients(patched));
+  CORELANE_TRY(drop_output_shapes(patched));
   CORELANE_ASSIGN(zipped, unzip_outputs(patched));
   return patched;
 }
@@ -143,7 +145,7 @@ Status OrtProgram::describe_output(const GraphValue& declared, OrtSession* sessi
   CORELANE_ASSIGN(desc.dtype, usable_dtype(declared, "output", form.dtype, BoundTypes::kOpaque));
   // The engine says "no dimensions" of an output without a rank, too.
   desc.any_rank = form.shape.rank() == 0 && !declared.has_shape;
-  desc.shape = desc.any_rank ? Shape{Shape::kOpen} : std::move(form.shape);
+  desc.shape = desc.any_rank ? Shape{Shape::kOpen} : known_shape(std::move(form.shape), declared);
   outputs_.push_back(std::move(desc));
   return {};
 }

@@ -476,6 +476,22 @@ TEST(OrtProgram, EmptyInputsThatTheEngineCannotTakeAreRefusedByNode) {
   EXPECT_TRUE(run_on(volumes, {Shape{1, 1, 2, 1, 1}}).ok());
 }
 
+/// The second run failed: the output's batch was fixed.
+TEST(OrtProgram, AWrongBatchThatAnOutputDeclaresIsNotBelieved) {
+  const auto program = prepare(onnx_image(
+      NetworkBuilder().input("x", {-1, 2}).node("Relu", {"x"}, {"y"}).output("y", {1, 2}).bytes()));
+  ASSERT_NE(program, nullptr);
+  EXPECT_EQ(program->outputs()[0].shape, (Shape{Shape::kOpen, 2}));
+  const auto r = request(*program);
+  std::vector<float> x{1, -2, 3, -4};
+  for (const std::int64_t rows : {1, 2}) {
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {rows, 2})).ok());
+    const Status ran = r->run(1);
+    ASSERT_TRUE(ran.ok()) << ran.to_string();
+    EXPECT_EQ(r->output(0)->shape, (Shape{rows, 2}));
+  }
+}
+
 TEST(OrtProgram, SlicesWithoutElementsHaveNoUniqueOnes) {
   const auto program = prepare(onnx_image(
       NetworkBuilder()

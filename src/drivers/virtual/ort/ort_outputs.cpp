@@ -1,0 +1,60 @@
+#include "drivers/virtual/ort/ort_outputs.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/onnx_fields.h"
+#include "base/wire.h"
+#include "drivers/virtual/common/onnx_parts.h"
+
+namespace corelane::drivers::virtual_npu::ort {
+namespace {
+
+using enum onnx_fields::Number;
+
+Result<std::string> without_shapes(ByteSpan graph) {
+  std::string out;
+  out.reserve(graph.size());
+  for (WireReader fields(graph); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.is_bytes(kGraphOutput)) {
+      CORELANE_ASSIGN(GraphValue value, read_value(field.payload));
+      // Lists, maps and optionals have no shape of their own.
+      if (value.elem_type != 0 && value.has_shape) {
+        value.has_shape = false;
+        append_bytes_field(out, kGraphOutput, make_value(value));
+        continue;
+      }
+    }
+    append_raw(out, field.raw);
+  }
+  return out;
+}
+
+}  // namespace
+
+Status drop_output_shapes(PatchedModel& model) {
+  const auto is_open = [](const GraphValue& v) { return !v.has_shape || !v.shape.is_static(); };
+  if (std::ranges::none_of(model.inputs, is_open)) return {};
+  std::string out;
+  out.reserve(model.bytes.size());
+  for (WireReader fields(as_byte_span(model.bytes)); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (!field.is_bytes(kModelGraph)) {
+      append_raw(out, field.raw);
+      continue;
+    }
+    CORELANE_ASSIGN(const std::string graph, without_shapes(field.payload));
+    append_bytes_field(out, kModelGraph, graph);
+  }
+  model.bytes = std::move(out);
+  return {};
+}
+
+Shape known_shape(Shape inferred, const GraphValue& declared) {
+  if (!declared.has_shape || inferred.rank() == declared.shape.rank()) return inferred;
+  return Shape(std::vector<std::int64_t>(declared.shape.rank(), Shape::kOpen));
+}
+
+}  // namespace corelane::drivers::virtual_npu::ort
