@@ -10,6 +10,7 @@
 #include "onnx/graph/onnx_model_bytes.h"
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/graph/onnx_walk.h"
+#include "onnx/infer/onnx_graph_facts.h"
 #include "onnx/onnx_complete.h"
 #include "onnx/shape/onnx_batch.h"
 #include "onnx/shape/onnx_freeze.h"
@@ -67,6 +68,7 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   CORELANE_TRY(check_deadline(options.deadline, "the shapes are fixed"));
   // Before the batch, which multiplies a dimension 0 that is 1 or still open.
   CORELANE_TRY(freeze_dims(*model.mutable_graph(), options));
+  declare_untyped_outputs(*model.mutable_graph(), opset_of(model), imported.constants);
   CORELANE_TRY(check_values(model.graph(), options));
   // What is made of a model from here on: kImportRevision (import_revision.h) goes with it.
   std::vector<ImportFinding> batch_findings;

@@ -126,13 +126,7 @@ class PartMaker {
           known.elem == ::onnx::TensorProto::STRING ? "it holds strings"
                                                     : "nothing says what type and rank it has");
     value.set_name(link_name(link));
-    auto& tensor = *value.mutable_type()->mutable_tensor_type();
-    tensor.set_elem_type(known.elem);
-    for (const std::int64_t dim : known.shape->dims()) {
-      auto& added = *tensor.mutable_shape()->add_dim();
-      if (dim != Shape::kOpen) added.set_dim_value(dim);
-    }
-    tensor.mutable_shape();
+    declare(value, known);
     return {};
   }
 
