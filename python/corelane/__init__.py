@@ -30,6 +30,7 @@ from ._ort.settings import (ExecutionMode, ExecutionOrder, GraphOptimizationLeve
                             OrtMemType, RunOptions, SessionOptions)
 from ._ort.sparse import OrtSparseFormat, SparseTensor
 from ._ort.values import ModelMetadata, NodeArg, OrtValue
+from .capi import onnxruntime_inference_collection as _long_names  # noqa: F401 - reached as an attribute
 
 __version__ = _native.version
 SessionIOBinding = IOBinding

@@ -148,10 +148,10 @@ def strings_of(value, name: str, type_text: str):
     onnxruntime has it. StatusError (TYPE_MISMATCH) for numbers."""
     array = getattr(value, "_array", value)
     if not isinstance(array, np.ndarray):
-        array = np.asarray(array)
+        array = np.asarray(array, dtype=object)  # Arrays of str would lose zeros at the end.
     if array.dtype.kind == "O":
         return array.shape, [item if isinstance(item, str) else str(item) for item in array.ravel().tolist()]
-    if array.dtype.kind not in "USTV":
+    if array.dtype.kind not in "USTV" or (array.dtype.kind == "V" and array.dtype.type is not np.void):
         raise StatusError(Code.TYPE_MISMATCH, f"input {name!r} is a {type_text}, given an array of {array.dtype}",
                           {"input": name, "given": str(array.dtype), "allowed": type_text})
     texts = array.ravel().tolist()

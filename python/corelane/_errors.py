@@ -50,7 +50,7 @@ class NoModel(RuntimeError):
     """A session without a model."""
 
 
-class EngineError(RuntimeError):
+class EngineError(Fail):
     """The device or its engine failed."""
 
 

@@ -113,8 +113,8 @@ class Described:
         """There is nothing to fall back to."""
 
     def get_session_options(self) -> SessionOptions:
-        """The object that the session was made with."""
-        return self._options
+        """A copy of what the session was made with."""
+        return self._options._copied()
 
     def get_profiling_start_time_ns(self) -> int:
         """On the clock of time.monotonic_ns(); 0 when off."""
@@ -124,7 +124,7 @@ class Described:
         """Writes the records of this session's tasks as a Chrome trace and returns the file's name; '' when
         off."""
         profile, self._profile = self._profile, None
-        return "" if profile is None else profile.end(self._options.profile_file_prefix)
+        return "" if profile is None else profile.end()
 
     def statistics(self) -> dict[str, Any]:
         """Figures since the session was made: tasks accepted, failed, by context, ..."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable, Mapping
 
-from .._errors import InvalidArgument, numbered
+from .._errors import InvalidArgument, StatusError, numbered
+from .._native import Code
 from . import model_bytes
 from .given_model import GivenModel
 
@@ -19,6 +20,7 @@ class Overriding:
         self._model, self._make = model, make
         self._made: dict[frozenset, Any] = {}
         self._lock = threading.Lock()
+        self._closed = False
 
     def session_for(self, feed: Any) -> Any | None:
         """The session for these names; None where the feed overrides nothing. InvalidArgument for a program
@@ -27,6 +29,8 @@ class Overriding:
         if not given:
             return None
         with self._lock:
+            if self._closed:
+                raise StatusError(Code.WRONG_STATE, "the session is closed; make a new one")
             if given not in self._made:
                 self._made[given] = self._session(given)
             return self._made[given]
@@ -41,6 +45,7 @@ class Overriding:
     def close(self, timeout: float | None) -> None:
         """Closes what was made."""
         with self._lock:
+            self._closed = True
             made = list(self._made.values())
         for session in made:
             session.close(timeout)

@@ -26,8 +26,8 @@ def own_number(tag: int) -> int:
 class Profile:
     """From its making until end()."""
 
-    def __init__(self, native: Any):
-        self._native = native
+    def __init__(self, native: Any, prefix: str):
+        self._native, self._prefix, self._ended = native, prefix, False
         self._range = next(_ranges)
         self._device: str = native.device()["instance"]
         native.number_calls(self._range * _CALLS)
@@ -38,11 +38,14 @@ class Profile:
             going_on.add(self._range)
         self.started_ns = time.monotonic_ns()
 
-    def end(self, prefix: str) -> str:
+    def end(self) -> str:
         """Writes a Chrome trace and returns its name; the records of others stay."""
+        self._ended = True
         events = [_event(record) for record in self._native.read_trace()
                   if record["task_id"] // _CALLS == self._range]
-        path = _write(f"{prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}", events)
+        now = time.time()
+        stamp = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(now))
+        path = _write(f"{self._prefix}_{stamp}_{int(now * 1000) % 1000:03d}", events)
         if self._leave():
             self._native.set_trace(0)
         self._native.number_calls(0)
@@ -58,8 +61,12 @@ class Profile:
             return not going_on
 
     def __del__(self) -> None:
-        if getattr(self, "started_ns", 0):
-            self._leave()  # The records stay on until the device is closed, or the next profile ends.
+        if not getattr(self, "started_ns", 0) or self._ended:
+            return
+        try:
+            self.end()  # As onnxruntime does with a session that goes.
+        except Exception:  # Nobody is there to be told.
+            self._leave()
 
 
 def _event(record: dict) -> dict:

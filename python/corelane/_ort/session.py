@@ -48,7 +48,7 @@ class InferenceSession(Described):
     def __init__(self, path_or_bytes: Any, sess_options: SessionOptions | None = None, providers: Any = None,
                  provider_options: Any = None, **kwargs: Any):
         before = set(vars(self))  # Of a class made from this one.
-        given = None if sess_options is None else session_options(sess_options)
+        given = None if sess_options is None else session_options(sess_options)._copied()
         source = self._source(path_or_bytes)
         model = GivenModel(source, given)
         self._options = model.options
@@ -71,7 +71,9 @@ class InferenceSession(Described):
         self._outputs = [self._node(d) for d in self._native.outputs()]
         self._overridable = [self._node(d) for d in self._native.description()["overridable"]]
         self._wording = Wording(self._strict, self._inputs, self._outputs, self._overridable)
-        self._profile = Profile(self._native) if self._options.enable_profiling else None
+        options = self._options
+        self._profile = Profile(self._native, options.profile_file_prefix) if options.enable_profiling else None
+        self._model_path = source if isinstance(source, str) else None  # Tools of onnxruntime read it.
         path = os.path.abspath(source) if isinstance(source, str) else None
         self._recipe = (path, given, providers, provider_options, kwargs)
         self._members = set(vars(self)) - before | {"_members"}
@@ -126,14 +128,17 @@ class InferenceSession(Described):
         except StatusError as error:
             raise translated(error, self._strict, "rknn_init") from None
         names = [d["name"] for d in native.description()["overridable"]]
-        self._overriding = Overriding(names, model, functools.partial(self._remade, options)) if names else None
+        remade = functools.partial(self._remade, self._strict, options)
+        self._overriding = Overriding(names, model, remade) if names else None
         return native
 
-    def _remade(self, options: dict, source: bytes, data_root: str | None) -> Any:
+    @staticmethod
+    def _remade(strict: bool, options: dict, source: bytes, data_root: str | None) -> Any:
+        """Static, since what overrides initializers must not keep the session."""
         try:
-            return self._made(source, {**options, "data_root": data_root}, None)
+            return InferenceSession._made(source, {**options, "data_root": data_root}, None)
         except StatusError as error:
-            raise translated(error, self._strict, "rknn_init") from None
+            raise translated(error, strict, "rknn_init") from None
 
     def _serving(self, input_feed: Any) -> Any:
         """The native session for a feed, which may override initializers."""

@@ -15,7 +15,16 @@ from .. import _native
 from .._errors import NotImplemented as NotSupported
 
 
-class GraphOptimizationLevel(enum.IntEnum):
+class _Named(enum.IntEnum):
+    """A number that reads as its name, in texts of every kind."""
+
+    __str__ = enum.Enum.__str__
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+class GraphOptimizationLevel(_Named):
     """Accepted and ignored: the device decides."""
 
     ORT_DISABLE_ALL = 0
@@ -25,14 +34,14 @@ class GraphOptimizationLevel(enum.IntEnum):
     ORT_ENABLE_ALL = 99
 
 
-class ExecutionMode(enum.IntEnum):
+class ExecutionMode(_Named):
     """Accepted and ignored: the device decides."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
-class ExecutionOrder(enum.IntEnum):
+class ExecutionOrder(_Named):
     """Accepted and ignored: the device decides."""
 
     DEFAULT = 0
@@ -40,7 +49,7 @@ class ExecutionOrder(enum.IntEnum):
     MEMORY_EFFICIENT = 2
 
 
-class OrtAllocatorType(enum.IntEnum):
+class OrtAllocatorType(_Named):
     """Of OrtMemoryInfo."""
 
     INVALID = -1
@@ -48,7 +57,7 @@ class OrtAllocatorType(enum.IntEnum):
     ORT_ARENA_ALLOCATOR = 1
 
 
-class OrtMemType(enum.IntEnum):
+class OrtMemType(_Named):
     """Of OrtMemoryInfo."""
 
     CPU_INPUT = -2
@@ -63,7 +72,7 @@ def _read(kind: type, value: Any) -> Any:
             raise TypeError(f"expected an int, given {value!r}")
         return operator.index(value)
     if kind is bool:
-        if not isinstance(value, (bool, int)) and type(value).__name__ != "bool":
+        if isinstance(value, (str, bytes, list, tuple, dict)):
             raise TypeError(f"expected a bool, given {value!r}")
         return bool(value)
     if kind is str:
@@ -132,6 +141,13 @@ class SessionOptions:
         self._initializers: dict[str, Any] = {}
         self._external: dict[str, Any] = {}
         self._files: dict[str, Any] = {}
+
+    def _copied(self) -> "SessionOptions":
+        """What is set from now on is not set in the copy; the values are the same."""
+        made = type(self).__new__(type(self))
+        for name in SessionOptions.__slots__:
+            setattr(made, name, dict(getattr(self, name)))
+        return made
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Sets an entry; TypeError unless both are texts."""

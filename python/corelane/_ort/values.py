@@ -196,12 +196,12 @@ class OrtValue:
         return self._array.nbytes if packed is None else packed
 
     def update_inplace(self, data: np.ndarray) -> None:
-        """Overwrites the memory; RuntimeError for another type or shape."""
+        """Overwrites the memory; RuntimeError for another type or number of elements."""
         given = np.asarray(data)
-        if given.shape != self._array.shape or given.dtype != self._array.dtype:
+        if given.size != self._array.size or given.dtype != self._array.dtype:
             raise RuntimeError(f"The input array is {given.dtype} {list(given.shape)}, the OrtValue "
                                f"{self._array.dtype} {list(self._array.shape)}")
-        self._array[...] = given
+        self._array[...] = given.reshape(self._array.shape)
 
     def as_sparse_tensor(self) -> SparseTensor:
         """RuntimeError for a dense one."""

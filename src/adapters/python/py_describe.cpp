@@ -159,7 +159,9 @@ nb::dict show_description(const ProgramDescription& description) {
   // None where the model says nothing.
   shown["version"] = nb::cast(origin.version);
   shown["custom_string"] = text(description.custom_string);
-  shown["metadata"] = nb::cast(description.metadata);
+  nb::dict metadata;
+  for (const auto& [key, value] : description.metadata) metadata[text(key)] = text(value);
+  shown["metadata"] = metadata;
   nb::list sets;
   for (const auto& set : description.shape_sets) {
     nb::list shapes;

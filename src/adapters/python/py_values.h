@@ -8,8 +8,13 @@
 
 namespace corelane::python {
 
-/// A str of UTF-8.
-inline nanobind::str text(std::string_view s) { return nanobind::str(s.data(), s.size()); }
+/// A str of UTF-8. Texts of models may be anything: what is none is replaced, as in messages.
+inline nanobind::str text(std::string_view s) {
+  PyObject* const made =
+      PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace");
+  if (made == nullptr) nanobind::raise_python_error();
+  return nanobind::steal<nanobind::str>(made);
+}
 
 /// Calls `use` with the value of a key that is there and not None.
 template <class T, class F>

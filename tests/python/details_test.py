@@ -1,0 +1,162 @@
+"""Details that programs written for onnxruntime rely on, of both packages alike.
+
+python details_test.py onnxruntime|corelane
+"""
+import gc
+import glob
+import importlib
+import os
+import sys
+import tempfile
+import unittest
+import weakref
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T
+from onnx import helper
+
+ENGINE = sys.argv.pop(1) if len(sys.argv) > 1 else "corelane"
+ort = importlib.import_module(ENGINE)
+OWN = ENGINE == "corelane"
+X = np.array([[-1, 2, -3, 4]], np.float32)
+
+
+def value(name, elem, shape):
+    return helper.make_tensor_value_info(name, elem, shape)
+
+
+def model(nodes, inputs, outputs, initializers=(), ir_version=8):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=ir_version)
+
+
+def relu(rows="N", **given):
+    return model([helper.make_node("Relu", ["x"], ["y"])], [value("x", T.FLOAT, ("N", 4))],
+                 [value("y", T.FLOAT, (rows, 4))], **given)
+
+
+def session(made, options=None):
+    data = made if isinstance(made, bytes) else made.SerializeToString()
+    return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+
+class Models(unittest.TestCase):
+    def test_a_wrong_batch_that_an_output_declares_is_not_believed(self):
+        made = session(relu(rows=1))
+        for rows in (1, 3):
+            self.assertEqual(made.run(None, {"x": np.repeat(X, rows, 0)})[0].shape, (rows, 4))
+
+    def test_an_output_without_a_type_gets_the_one_of_its_value(self):
+        made = model([helper.make_node("Relu", ["x"], ["h"]), helper.make_node("Neg", ["h"], ["y"])],
+                     [value("x", T.FLOAT, ("N", 4))], [value("y", T.FLOAT, ("N", 4))])
+        made.graph.output.append(onnx.ValueInfoProto(name="h"))
+        given = session(made)
+        self.assertEqual([o.type for o in given.get_outputs()], ["tensor(float)"] * 2)
+        np.testing.assert_array_equal(given.run(["h"], {"x": X})[0], [[0, 2, 0, 4]])
+
+    def test_texts_that_are_not_utf8_keep_no_model_from_running(self):
+        made = relu()
+        made.doc_string = made.graph.doc_string = made.producer_name = "QQ"
+        helper.set_model_props(made, {"key": "QQ"})
+        given = session(made.SerializeToString().replace(b"QQ", b"\xc4\xe3"))
+        np.testing.assert_array_equal(given.run(None, {"x": X})[0], [[0, 2, 0, 4]])
+
+
+class Feeds(unittest.TestCase):
+    def setUp(self):
+        self.same = session(model([helper.make_node("Identity", ["x"], ["y"])], [value("x", T.STRING, ("N",))],
+                                  [value("y", T.STRING, ("N",))]))
+
+    def test_lists_for_strings_are_taken_as_they_are(self):
+        for given, expected in (([], []), (["a\0", "b"], ["a\0", "b"]), ([1, 2], ["1", "2"])):
+            self.assertEqual(self.same.run(None, {"x": given})[0].tolist(), expected)
+
+    def test_an_ortvalue_takes_an_array_of_another_shape_and_the_same_size(self):
+        held = ort.OrtValue.ortvalue_from_numpy(X.copy())
+        held.update_inplace(np.arange(4, dtype=np.float32))
+        np.testing.assert_array_equal(held.numpy(), [[0, 1, 2, 3]])
+
+
+class Failures(unittest.TestCase):
+    def test_a_node_that_fails_on_the_data_can_be_caught_by_the_usual_classes(self):
+        product = session(model([helper.make_node("MatMul", ["x", "z"], ["y"])],
+                                [value("x", T.FLOAT, ("N", 4)), value("z", T.FLOAT, ("A", "B"))],
+                                [value("y", T.FLOAT, (None, None))]))
+        errors = ort.capi.onnxruntime_pybind11_state
+        with self.assertRaises((errors.Fail, errors.InvalidArgument)):
+            product.run(None, {"x": X, "z": np.zeros((3, 2), np.float32)})
+
+
+class Options(unittest.TestCase):
+    def test_a_session_has_its_own_copy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            options = ort.SessionOptions()
+            options.enable_profiling = True
+            options.profile_file_prefix = os.path.join(folder, "first")
+            first = session(relu(), options)
+            options.profile_file_prefix = os.path.join(folder, "second")
+            second = session(relu(), options)
+            names = [os.path.basename(s.end_profiling()) for s in (first, second)]
+            self.assertTrue(names[0].startswith("first_"), names)
+            self.assertTrue(names[1].startswith("second_"), names)
+            first.get_session_options().log_severity_level = 3
+            self.assertEqual(options.log_severity_level, -1)
+
+    def test_a_profile_is_written_when_its_session_goes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            options = ort.SessionOptions()
+            options.enable_profiling = True
+            options.profile_file_prefix = os.path.join(folder, "p")
+            made = session(relu(), options)
+            made.run(None, {"x": X})
+            del made
+            gc.collect()
+            self.assertEqual(len(glob.glob(os.path.join(folder, "p_*.json"))), 1)
+
+    def test_numbers_that_have_names_read_as_them(self):
+        self.assertEqual(str(ort.GraphOptimizationLevel.ORT_ENABLE_ALL), "GraphOptimizationLevel.ORT_ENABLE_ALL")
+        self.assertEqual(f"{ort.ExecutionMode.ORT_PARALLEL}", "ExecutionMode.ORT_PARALLEL")
+
+    def test_whatever_is_true_or_false_sets_a_switch(self):
+        options = ort.SessionOptions()
+        for given, expected in ((None, False), (1.0, True), (np.int64(1), True)):
+            options.enable_profiling = given
+            self.assertIs(options.enable_profiling, expected)
+
+    def test_the_long_names_are_there(self):
+        self.assertIs(ort.capi.onnxruntime_inference_collection.OrtValue, ort.OrtValue)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.onnx")
+            onnx.save(relu(), path)
+            self.assertEqual(ort.InferenceSession(path, providers=["CPUExecutionProvider"])._model_path, path)
+
+
+class Life(unittest.TestCase):
+    def overriding(self):
+        weights = helper.make_tensor("w", T.FLOAT, (4,), [1, 2, 3, 4])
+        return session(model([helper.make_node("Mul", ["x", "w"], ["y"])],
+                             [value("x", T.FLOAT, ("N", 4)), value("w", T.FLOAT, (4,))],
+                             [value("y", T.FLOAT, ("N", 4))], [weights], 4))
+
+    def test_a_session_with_initializers_to_override_goes_with_its_last_name(self):
+        gc.collect()
+        gc.disable()
+        try:
+            made = self.overriding()
+            seen = weakref.ref(made)
+            del made
+            self.assertIsNone(seen())
+        finally:
+            gc.enable()
+
+    @unittest.skipUnless(OWN, "of corelane alone")
+    def test_a_closed_session_overrides_nothing(self):
+        made = self.overriding()
+        made.close()
+        with self.assertRaisesRegex(RuntimeError, "closed"):
+            made.run(None, {"x": X, "w": np.ones(4, np.float32)})
+
+
+if __name__ == "__main__":
+    unittest.main()
