@@ -140,6 +140,11 @@ void MmEngine::stop(std::chrono::milliseconds patience) {
   if (lock.owns_lock()) stopped_ = true;
 }
 
+bool MmEngine::is_idle() const {
+  const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+  return lock.owns_lock();
+}
+
 void MmEngine::begin_group() {
   const std::lock_guard<std::mutex> lock(mutex_);
   a_.forget();

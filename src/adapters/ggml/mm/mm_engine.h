@@ -64,6 +64,8 @@ class MmEngine {
   /// Waits for the product that runs, at most for `patience`; those to come are computed on the
   /// CPU. For the end of a process, when libraries below take down what products use.
   void stop(std::chrono::milliseconds patience);
+  /// False while a product runs: figures() would wait for it.
+  bool is_idle() const;
   /// Before the bytes of the weight change or go.
   void release(const std::shared_ptr<MmWeight>& weight);
 

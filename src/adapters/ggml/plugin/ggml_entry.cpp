@@ -14,9 +14,11 @@ namespace {
 
 Plugin* g_plugin = nullptr;
 
-/// At exit, when the host's log may be gone.
+/// At exit, when the host's log may be gone. A product that hangs keeps its figures: the process
+/// has to end.
 void write_stats() {
-  const std::string line = g_plugin->stats.json(g_plugin->engine.get());
+  const MmEngine* const engine = g_plugin->engine->is_idle() ? g_plugin->engine.get() : nullptr;
+  const std::string line = g_plugin->stats.json(engine);
   const std::string& where = g_plugin->options.stats;
   if (where == "1") {
     write_line(stderr, line);
