@@ -72,6 +72,16 @@ class Feeds(unittest.TestCase):
         for given, expected in (([], []), (["a\0", "b"], ["a\0", "b"]), ([1, 2], ["1", "2"])):
             self.assertEqual(self.same.run(None, {"x": given})[0].tolist(), expected)
 
+    def test_memory_of_a_capsule_can_be_written(self):
+        results = np.zeros((1, 4), np.float32)
+        held = ort.OrtValue.from_dlpack(results.__dlpack__())
+        made = session(relu())
+        binding = made.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_ortvalue_output("y", held)
+        made.run_with_iobinding(binding)
+        np.testing.assert_array_equal(results, [[0, 2, 0, 4]])
+
     def test_an_ortvalue_takes_an_array_of_another_shape_and_the_same_size(self):
         held = ort.OrtValue.ortvalue_from_numpy(X.copy())
         held.update_inplace(np.arange(4, dtype=np.float32))

@@ -37,10 +37,20 @@ def _head(capsule: Any) -> _Tensor:
     return _Tensor.from_address(pointer(capsule, _NAME))  # ValueError for another capsule, or a used one.
 
 
+def _writable(array: np.ndarray) -> np.ndarray:
+    """The same memory: a capsule without a version cannot say that it is read-only, which numpy takes it for."""
+    memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
+    memory.owner = array
+    return np.frombuffer(memory, array.dtype).reshape(array.shape)
+
+
 def array_of(data: Any, is_bool: bool = False) -> np.ndarray:
     """Over the memory of a capsule, or of an object with __dlpack__; on the CPU alone. is_bool: bytes stand
     for truth values, which capsules of some libraries do not say."""
-    array = np.from_dlpack(data if hasattr(data, "__dlpack__") else _Capsule(data))
+    is_capsule = not hasattr(data, "__dlpack__")
+    array = np.from_dlpack(_Capsule(data) if is_capsule else data)
+    if is_capsule and array.size and array.flags.c_contiguous and not array.flags.writeable:
+        array = _writable(array)
     return array.view(np.bool_) if is_bool and array.dtype == np.uint8 else array
 
 
