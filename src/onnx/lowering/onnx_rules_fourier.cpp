@@ -195,7 +195,10 @@ Result<bool> stft(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::string length = by_window ? r.scalar_int(most) : input_of(node, 3);
   const Checked all = Checked(frames) * most * bins;
   if (length.empty() || !all.is_within(1, kMostElements)) return false;
-  const auto product = [&](std::int64_t i) { return static_cast<double>((i / bins) * (i % bins)); };
+  const auto product = [&](std::int64_t i) {
+    const std::int64_t whole = (i / bins) * (i % bins);
+    return static_cast<double>(whole);
+  };
   const std::string offsets = r.counting(T::INT64, {1, most});
   const std::string first =
       r.add("Mul", {r.counting(T::INT64, {frames, 1}), r.reshape(node.input(1), {1})});

@@ -264,7 +264,7 @@ class VirtualRequest final : public device::LaneRequest {
     if (known) return {};
     measure_ = measured_.size() < kMostMeasured &&
                std::find(measured_.begin(), measured_.end(), checked_) == measured_.end();
-    const Status status = program_->check_shapes(checked_);
+    Status status = program_->check_shapes(checked_);
     if (!status.ok()) checked_.clear();
     return status;
   }
