@@ -35,6 +35,7 @@ struct ReserveAllocator {
   template <class U>
   ReserveAllocator(const ReserveAllocator<U>&) noexcept {}  // NOLINT(google-explicit-constructor)
   T* allocate(std::size_t count) noexcept {
+    // T may be a pointer.  NOLINTNEXTLINE(bugprone-sizeof-expression)
     return static_cast<T*>(detail::take_reserved(count * sizeof(T)));
   }
   void deallocate(T* memory, std::size_t) noexcept { detail::give_reserved(memory); }
