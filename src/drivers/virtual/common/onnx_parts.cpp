@@ -76,8 +76,8 @@ Status read_integers(const WireField& field, std::vector<std::int64_t>& out) {
   return {};
 }
 
-Result<std::optional<std::vector<std::int64_t>>> read_small_integers(ByteSpan tensor) {
-  CORELANE_ASSIGN(const TensorFacts facts, read_tensor(tensor));
+Result<std::optional<std::vector<std::int64_t>>> read_small_integers(ByteSpan tensor,
+                                                                     const TensorFacts& facts) {
   if (facts.external || (facts.data_type != kInt32 && facts.data_type != kInt64))
     return std::nullopt;
   std::vector<std::int64_t> values;
@@ -93,6 +93,22 @@ Result<std::optional<std::vector<std::int64_t>>> read_small_integers(ByteSpan te
     if (values.size() > kMostSmall) return std::nullopt;
   }
   return values;
+}
+
+Result<std::string> rewrite_graph(ByteSpan model,
+                                  const std::function<Result<std::string>(ByteSpan)>& write) {
+  std::string out;
+  out.reserve(model.size());
+  for (WireReader fields(model); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (!field.is_bytes(kModelGraph)) {
+      append_raw(out, field.raw);
+      continue;
+    }
+    CORELANE_ASSIGN(const std::string graph, write(field.payload));
+    append_bytes_field(out, kModelGraph, graph);
+  }
+  return out;
 }
 
 /// A failure names the tensor, by "" where its name comes after the field that is wrong.

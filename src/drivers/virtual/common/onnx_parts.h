@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,7 +35,13 @@ Result<TensorFacts> read_tensor(ByteSpan tensor);
 
 /// The elements of a TensorProto of int32 or int64 whose bytes lie in it; nullopt for other
 /// tensors, and for more than 64 elements.
-Result<std::optional<std::vector<std::int64_t>>> read_small_integers(ByteSpan tensor);
+/// `facts`: what read_tensor() has read of it.
+Result<std::optional<std::vector<std::int64_t>>> read_small_integers(ByteSpan tensor,
+                                                                     const TensorFacts& facts);
+
+/// The bytes of a model whose graph `write` has written anew.
+Result<std::string> rewrite_graph(ByteSpan model,
+                                  const std::function<Result<std::string>(ByteSpan)>& write);
 
 /// Appends an external_data entry to a TensorProto.
 void append_external_entry(std::string& out, std::string_view key, std::string_view value);

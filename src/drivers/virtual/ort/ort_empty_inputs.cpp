@@ -92,15 +92,17 @@ class Walk {
     for (std::size_t i = 0; i < inputs.size(); ++i) origin_[inputs[i].name] = i;
   }
 
-  Status constant(std::string_view name, ByteSpan tensor) {
-    CORELANE_ASSIGN(const auto values, read_small_integers(tensor));
+  Status constant(std::string_view name, ByteSpan tensor, const TensorFacts& facts) {
+    CORELANE_ASSIGN(const auto values, read_small_integers(tensor, facts));
     if (values && std::ranges::find(*values, 0) != values->end()) zeros_.push_back(name);
     return {};
   }
 
   Status see(const Node& node) {
-    if (node.op == "Constant" && !node.constant.empty())
-      return constant(node.output, node.constant);
+    if (node.op == "Constant" && !node.constant.empty()) {
+      CORELANE_ASSIGN(const TensorFacts facts, read_tensor(node.constant));
+      return constant(node.output, node.constant, facts);
+    }
     const bool moves = node.domain.empty() && (node.op == "Identity" || node.op == "Cast");
     if (moves && node.inputs.size() == 1) {
       const auto from = origin_.find(node.inputs[0]);
@@ -163,7 +165,7 @@ Result<std::vector<EmptyBound>> empty_bounds(const PatchedModel& model) {
         CORELANE_ASSIGN(const WireField part, graph.next());
         if (!part.is_bytes(kGraphInitializer)) continue;
         CORELANE_ASSIGN(const TensorFacts facts, read_tensor(part.payload));
-        CORELANE_TRY(walk.constant(facts.name, part.payload));
+        CORELANE_TRY(walk.constant(facts.name, part.payload, facts));
       }
       for (WireReader graph(field.payload); !graph.at_end();) {
         CORELANE_ASSIGN(const WireField part, graph.next());
@@ -190,8 +192,8 @@ Status check_empty(const EmptyBound& bound, const std::string& input, DType dtyp
         .with(Detail::kInput, input)
         .with(Detail::kNode, bound.node);
   }
-  if (bound.rank != 0 ? shape.rank() != bound.rank : shape.rank() < (bound.dims == kAnyDim ? 2 : 1))
-    return {};
+  if (bound.rank != 0 && shape.rank() != bound.rank) return {};
+  if (bound.dims == kAnyDim && shape.rank() < 2) return {};
   for (std::size_t i = 0; i < shape.rank(); ++i)
     if (shape[i] == 0 && (bound.dims >> std::min<std::size_t>(i, 31) & 1U) != 0)
       return error(Code::kUnsupported,

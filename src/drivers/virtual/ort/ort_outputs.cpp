@@ -37,18 +37,7 @@ Result<std::string> without_shapes(ByteSpan graph) {
 Status drop_output_shapes(PatchedModel& model) {
   const auto is_open = [](const GraphValue& v) { return !v.has_shape || !v.shape.is_static(); };
   if (std::ranges::none_of(model.inputs, is_open)) return {};
-  std::string out;
-  out.reserve(model.bytes.size());
-  for (WireReader fields(as_byte_span(model.bytes)); !fields.at_end();) {
-    CORELANE_ASSIGN(const WireField field, fields.next());
-    if (!field.is_bytes(kModelGraph)) {
-      append_raw(out, field.raw);
-      continue;
-    }
-    CORELANE_ASSIGN(const std::string graph, without_shapes(field.payload));
-    append_bytes_field(out, kModelGraph, graph);
-  }
-  model.bytes = std::move(out);
+  CORELANE_ASSIGN(model.bytes, rewrite_graph(as_byte_span(model.bytes), without_shapes));
   return {};
 }
 

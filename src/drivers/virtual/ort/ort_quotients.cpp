@@ -109,9 +109,8 @@ struct Node {
 };
 
 /// Of a TensorProto.
-Result<Known> read_constant(ByteSpan tensor) {
-  CORELANE_ASSIGN(const TensorFacts facts, read_tensor(tensor));
-  CORELANE_ASSIGN(const auto values, read_small_integers(tensor));
+Result<Known> read_constant(ByteSpan tensor, const TensorFacts& facts) {
+  CORELANE_ASSIGN(const auto values, read_small_integers(tensor, facts));
   return Known{facts.data_type, values && std::ranges::find(*values, -1) == values->end()};
 }
 
@@ -179,7 +178,7 @@ class Writer {
       CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_bytes(kGraphInitializer)) {
         CORELANE_ASSIGN(const TensorFacts facts, read_tensor(field.payload));
-        CORELANE_ASSIGN(known_[std::string(facts.name)], read_constant(field.payload));
+        CORELANE_ASSIGN(known_[std::string(facts.name)], read_constant(field.payload, facts));
       } else if (field.is_bytes(kGraphInput) || field.is_bytes(kGraphValueInfo) ||
                  field.is_bytes(kGraphOutput)) {
         CORELANE_ASSIGN(GraphValue value, read_value(field.payload));
@@ -234,17 +233,21 @@ class Writer {
     return {};
   }
 
+  /// Either operand may be the one whose type is known.
+  std::int64_t type_of_quotient(const Node& node) const {
+    return std::max(of(node.inputs[0]).type, of(node.inputs[1]).type);
+  }
+
   bool needs_guard(const Node& node) const {
     if (!node.domain.empty() || node.inputs.size() != 2 || node.outputs.size() != 1) return false;
-    const Known divisor = of(node.inputs[1]);
-    const std::int64_t type = std::max(divisor.type, of(node.inputs[0]).type);
-    return (type == kInt32 || type == kInt64) && !divisor.never_minus_one;
+    const std::int64_t type = type_of_quotient(node);
+    return (type == kInt32 || type == kInt64) && !of(node.inputs[1]).never_minus_one;
   }
 
   /// With n, 1 where the divisor is -1 and else 0: q = a / (b + 2 n), and q - 2 n q is the
   /// quotient; the rest of a by b + 2 n is the rest, 0 by 1. Operators that all operator sets have.
   void guard(std::string& out, const Node& node) {
-    const std::int64_t type = std::max(of(node.inputs[1]).type, of(node.inputs[0]).type);
+    const std::int64_t type = type_of_quotient(node);
     const auto made = [&](std::string_view op, std::vector<std::string_view> inputs,
                           std::string_view attribute = {}) {
       std::string name = fmt::format("corelane:quotient:{}:{}", names_++, node.outputs[0]);
@@ -305,7 +308,8 @@ class Writer {
       return Known{kInt64, std::ranges::find(node.integers, -1) == node.integers.end()};
     if (node.op == "Constant" || node.op == "ConstantOfShape") {
       if (node.constant.empty()) return Known();
-      return read_constant(node.constant);
+      CORELANE_ASSIGN(const TensorFacts facts, read_tensor(node.constant));
+      return read_constant(node.constant, facts);
     }
     if (node.op == "Cast") return Known{node.to, false};
     if (node.op == "CastLike") return type_of(1);
@@ -344,16 +348,9 @@ class Writer {
 Status guard_quotients(PatchedModel& model) {
   if (!model.first_node.contains("Div") && !model.first_node.contains("Mod")) return {};
   std::size_t names = 0;
-  std::string out;
-  for (WireReader fields(as_byte_span(model.bytes)); !fields.at_end();) {
-    CORELANE_ASSIGN(const WireField field, fields.next());
-    if (!field.is_bytes(kModelGraph)) {
-      append_raw(out, field.raw);
-      continue;
-    }
-    CORELANE_ASSIGN(const std::string graph, Writer(nullptr, names, 1).graph(field.payload));
-    append_bytes_field(out, kModelGraph, graph);
-  }
+  CORELANE_ASSIGN(std::string out, rewrite_graph(as_byte_span(model.bytes), [&](ByteSpan graph) {
+                    return Writer(nullptr, names, 1).graph(graph);
+                  }));
   if (names == 0) return {};
   model.bytes = std::move(out);
   model.nodes += names;

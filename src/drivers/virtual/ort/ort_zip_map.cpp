@@ -121,21 +121,13 @@ Result<std::string> rewritten(ByteSpan graph, const ZippedOutputs& zipped,
 Result<ZippedOutputs> unzip_outputs(PatchedModel& patched) {
   const auto is_list = [](const GraphValue& v) { return v.type.kind() == ValueKind::kSequence; };
   if (std::ranges::none_of(patched.outputs, is_list)) return ZippedOutputs();
-  const ByteSpan model = as_byte_span(patched.bytes);
   ZippedOutputs zipped;
-  std::string out;
-  for (WireReader fields(model); !fields.at_end();) {
-    CORELANE_ASSIGN(const WireField field, fields.next());
-    if (!field.is_bytes(kModelGraph)) {
-      append_raw(out, field.raw);
-      continue;
-    }
-    CORELANE_ASSIGN(zipped, find_zipped(field.payload, patched.outputs));
-    if (zipped.empty()) return zipped;
-    CORELANE_ASSIGN(const std::string graph, rewritten(field.payload, zipped, patched.outputs));
-    append_bytes_field(out, kModelGraph, graph);
-  }
-  patched.bytes = std::move(out);
+  const auto write = [&](ByteSpan graph) -> Result<std::string> {
+    CORELANE_ASSIGN(zipped, find_zipped(graph, patched.outputs));
+    if (zipped.empty()) return std::string(as_string_view(graph));
+    return rewritten(graph, zipped, patched.outputs);
+  };
+  CORELANE_ASSIGN(patched.bytes, rewrite_graph(as_byte_span(patched.bytes), write));
   return zipped;
 }
 
