@@ -138,13 +138,18 @@ class DirectBuilder {
   }
 
   /// Every step writes memory of its own: no step overwrites what a later one or a result reads.
-  void add_step(const ov::Node& node, DirectStep step, std::size_t cost) {
-    step.count = ov::shape_size(node.output(0).get_shape());
-    step.out = made_->scratch_;
-    made_->scratch_ += step.count;
-    work_ += cost + 16;  // A step costs as much as a few values.
-    values_[{&node, 0}] = {DirectOperand::Place::kScratch, step.out};
+  DirectOperand append(DirectStep step, std::size_t count) {
+    const std::size_t out = made_->scratch_;
+    step.count = count;
+    step.out = out;
+    made_->scratch_ += count;
     made_->steps_.push_back(std::move(step));
+    return {DirectOperand::Place::kScratch, out};
+  }
+
+  void add_step(const ov::Node& node, DirectStep step, std::size_t cost) {
+    work_ += cost + 16;  // A step costs as much as a few values.
+    values_[{&node, 0}] = append(std::move(step), ov::shape_size(node.output(0).get_shape()));
   }
 
   DirectOperand add_copy(const DirectOperand& from, std::size_t count) {
@@ -153,11 +158,7 @@ class DirectBuilder {
       std::memcpy(y, a, self.count * sizeof(float));
     };
     step.a = step.b = from;
-    step.count = count;
-    step.out = made_->scratch_;
-    made_->scratch_ += count;
-    made_->steps_.push_back(step);
-    return {DirectOperand::Place::kScratch, step.out};
+    return append(std::move(step), count);
   }
 
   /// Shapes that differ cost more, since each value is looked up in a table.
