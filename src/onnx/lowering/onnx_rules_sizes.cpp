@@ -117,9 +117,8 @@ Result<bool> quotient_of_sizes(Rewriter& r, const ::onnx::NodeProto& node) {
   const Sizes b = walk.of(node.input(1));
   if (!a.from_shapes || !b.from_shapes || (!a.negative && !b.negative)) return false;
   if (fold_quotient(r, node)) return true;
-  if (b.negative || r.is_fixed(node.input(0))) return r.unfit(node, kRoundsDown);
   // Before set 8 the engine's Max does not broadcast.
-  if (r.opset() < 8) return r.unfit(node, kRoundsDown);
+  if (b.negative || r.is_fixed(node.input(0)) || r.opset() < 8) return r.unfit(node, kRoundsDown);
   const std::string zero = r.scalar(elem, 0);
   const std::string& x = node.input(0);
   const std::string above = r.add("Div", {r.add("Max", {x, zero}), node.input(1)});
@@ -169,6 +168,14 @@ Result<bool> wide_filling(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.unfit(node, "the engine cuts a constant to 32 bits");
 }
 
+/// The size of input 0 along the node's axis; open where it is not known.
+std::int64_t size_along(const Rewriter& r, const ::onnx::NodeProto& node, std::int64_t otherwise) {
+  const ValueFacts& x = r.of(node.input(0));
+  const auto axis =
+      x.shape ? normal_axis(int_attribute(node, "axis", otherwise), x.shape->rank()) : std::nullopt;
+  return axis ? (*x.shape)[*axis] : Shape::kOpen;
+}
+
 /// True where many elements are likely to be equal: integers, and floats that were made of some.
 bool has_few_values(const Rewriter& r, std::string_view name) {
   constexpr std::string_view kFromIntegers[] = {"ArgMax", "ArgMin",  "Cast",   "DequantizeLinear",
@@ -201,10 +208,7 @@ Result<bool> equal_values(Rewriter& r, const ::onnx::NodeProto& node) {
     return r.unfit(node,
                    "the engine refuses 0 values, which a number that comes with the run may be");
   if (!has_output(node, 1)) return false;
-  const ValueFacts& x = r.of(node.input(0));
-  const auto axis =
-      x.shape ? normal_axis(int_attribute(node, "axis", -1), x.shape->rank()) : std::nullopt;
-  const std::int64_t along = axis ? (*x.shape)[*axis] : Shape::kOpen;
+  const std::int64_t along = size_along(r, node, -1);
   if (given && along >= 0 && (Checked(along) * *given).is_within(0, kMostCompared)) return false;
   constexpr const char* kText = "of equal values among many the engine takes others";
   if (has_few_values(r, node.input(0))) return r.unfit(node, kText);
@@ -216,10 +220,8 @@ Result<bool> equal_values(Rewriter& r, const ::onnx::NodeProto& node) {
 Result<bool> uneven_parts(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int64_t parts = int_attribute(node, "num_outputs", 0);
   if (r.opset() < 18 || parts < 2 || !input_of(node, 1).empty()) return false;
-  const ValueFacts& x = r.of(node.input(0));
-  const auto axis =
-      x.shape ? normal_axis(int_attribute(node, "axis", 0), x.shape->rank()) : std::nullopt;
-  if (axis && (*x.shape)[*axis] >= 0 && (*x.shape)[*axis] % parts == 0) return false;
+  const std::int64_t along = size_along(r, node, 0);
+  if (along >= 0 && along % parts == 0) return false;
   return r.unfit(node,
                  "parts of different sizes, or of an open dimension, are empty in the engine");
 }
