@@ -80,7 +80,7 @@ void* take(std::size_t size, std::size_t alignment, const void* caller) noexcept
       alignment <= alignof(std::max_align_t)
           ? std::malloc(size)
           : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-  // Not zeros, so that what nobody has written is no null pointer.
+  // A pattern, since in zeros a pointer that was never written looks like a null pointer.
   if (memory != nullptr && g_below.load(std::memory_order_relaxed) != 0)
     std::memset(memory, 0xbe, std::min(size, kMostFilled));
   return memory;

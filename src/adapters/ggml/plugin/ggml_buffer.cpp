@@ -188,12 +188,9 @@ bool lacks_room(const abi::Tensor& tensor) {
   BufferState* state = state_of_weights(tensor);
   if (state == nullptr) return false;
   const std::lock_guard<std::mutex> lock(state->mutex);
-  const auto* const first = static_cast<const char*>(tensor.data);
   for (std::int64_t i3 = 0; i3 < tensor.ne[3]; ++i3)
     for (std::int64_t i2 = 0; i2 < tensor.ne[2]; ++i2) {
-      const char* const matrix = first + static_cast<std::size_t>(i2) * tensor.nb[2] +
-                                 static_cast<std::size_t>(i3) * tensor.nb[3];
-      const auto found = state->weights.find(key_of(tensor, matrix));
+      const auto found = state->weights.find(key_of(tensor, matrix_at(tensor, i2, i3)));
       if (found != state->weights.end() && found->second == nullptr) return true;
     }
   return false;

@@ -89,9 +89,7 @@ const char* name_of(MmType type) {
 MmMatrix matrix_of(const abi::Tensor& tensor, const abi::TypeTraits& traits, std::int64_t i2,
                    std::int64_t i3) {
   MmMatrix matrix;
-  matrix.data = static_cast<const char*>(tensor.data) +
-                static_cast<std::size_t>(i2) * tensor.nb[2] +
-                static_cast<std::size_t>(i3) * tensor.nb[3];
+  matrix.data = matrix_at(tensor, i2, i3);
   matrix.columns = tensor.ne[0];
   matrix.rows = tensor.ne[1];
   matrix.row_bytes = tensor.nb[1];
@@ -102,7 +100,8 @@ MmMatrix matrix_of(const abi::Tensor& tensor, const abi::TypeTraits& traits, std
   return matrix;
 }
 
-/// `held`: in a buffer of ours, which says when it goes. Others may be gone when they are measured.
+/// `held`: the weight lies in a buffer of the plugin, which tells when it is freed. The host may
+/// have freed another one by the time its weights are measured.
 bool enough_rows(const abi::Tensor& weight, std::int64_t rows, bool held) {
   const std::int64_t least = plugin().options.min_rows;
   if (least > 0) return rows >= least;

@@ -41,6 +41,12 @@ abi::BufferType* buffer_type();
 abi::Backend* make_backend();
 bool is_ours(const abi::Backend* backend);
 
+/// Where one matrix of a tensor begins.
+inline const char* matrix_at(const abi::Tensor& tensor, std::int64_t i2, std::int64_t i3) {
+  return static_cast<const char*>(tensor.data) + static_cast<std::size_t>(i2) * tensor.nb[2] +
+         static_cast<std::size_t>(i3) * tensor.nb[3];
+}
+
 /// ggml_buffer.cpp. A buffer of this plugin over memory that stays the caller's.
 abi::Buffer* wrap_memory(void* data, std::size_t size);
 /// The weight that `tensor` is, made ready at the first call; null where it is not in a buffer of
