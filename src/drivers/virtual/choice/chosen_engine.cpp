@@ -9,6 +9,7 @@
 #include "drivers/virtual/choice/chosen_program.h"
 #include "drivers/virtual/choice/second_engine.h"
 #include "drivers/virtual/choice/yielding_program.h"
+#include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/common/wide_integers.h"
 
 namespace corelane::drivers::virtual_npu {
@@ -31,17 +32,6 @@ Status refused_by_both(const Status& refused, const Status& other) {
       .with(Detail::kOperator, std::string(refused.detail(Detail::kOperator)));
 }
 
-/// Users see the shapes that an engine reports, and bind outputs in place where they are fixed.
-bool knows_as_much(const std::vector<TensorDesc>& program, const std::vector<TensorDesc>& image) {
-  const auto same = [](std::int64_t known, std::int64_t declared) {
-    return declared == Shape::kOpen || known == declared;
-  };
-  return image.empty() ||
-         std::ranges::equal(program, image, [&](const TensorDesc& a, const TensorDesc& b) {
-           return a.dtype == b.dtype && std::ranges::equal(a.shape.dims(), b.shape.dims(), same);
-         });
-}
-
 bool takes_wide_integers(const device::LaneProgram& program) {
   return std::ranges::any_of(program.inputs(),
                              [](const TensorDesc& desc) { return may_be_wide(desc.dtype); });
@@ -57,14 +47,26 @@ Result<EngineWish> parse_engine_wish(std::string_view text) {
                "option 'engine={}': auto, openvino or onnxruntime is allowed", text);
 }
 
+Result<ChosenEngine::OnSecond> ChosenEngine::prepare_on_second(
+    const device::Image& image, const device::PrepareOptions& options) {
+  CORELANE_ASSIGN(const device::OpenedEngine opened, second_->get());
+  CORELANE_ASSIGN(auto program, opened.engine->prepare(image, options));
+  return OnSecond{std::move(program), opened.info.engine};
+}
+
+ChosenEngine::Prepared ChosenEngine::chosen(OnSecond prepared, const std::string& network,
+                                            std::string why) {
+  log::debug(kPart, "network '{}' runs on {}: {}", network, prepared.engine, why);
+  return std::make_shared<ChosenProgram>(
+      std::move(prepared.program),
+      device::EngineChoice{std::move(prepared.engine), std::move(why)});
+}
+
 ChosenEngine::Prepared ChosenEngine::prepare_second(const device::Image& image,
                                                     const device::PrepareOptions& options,
                                                     const std::string& why) {
-  CORELANE_ASSIGN(const device::OpenedEngine opened, second_->get());
-  CORELANE_ASSIGN(auto program, opened.engine->prepare(image, options));
-  log::debug(kPart, "network '{}' runs on {}: {}", image.name, opened.info.engine, why);
-  return std::make_shared<ChosenProgram>(std::move(program),
-                                         device::EngineChoice{opened.info.engine, why});
+  CORELANE_ASSIGN(OnSecond prepared, prepare_on_second(image, options));
+  return chosen(std::move(prepared), image.name, why);
 }
 
 ChosenEngine::Prepared ChosenEngine::prepare_first(const device::Image& image,
@@ -79,16 +81,14 @@ ChosenEngine::Prepared ChosenEngine::prepare_first(const device::Image& image,
       });
 }
 
-std::shared_ptr<device::LaneProgram> ChosenEngine::prepare_soonest(
-    const device::Image& image, const device::PrepareOptions& options) {
-  if (!image.precompiled.empty()) return nullptr;
-  auto program = prepare_second(image, options, "it is prepared sooner; not timed yet");
-  if (!program) {
-    log::debug(kPart, "network '{}' does not begin on the second engine: {}", image.name,
-               program.error().to_string());
-    return nullptr;
-  }
-  return knows_as_much((*program)->outputs(), image.outputs) ? std::move(*program) : nullptr;
+ChosenEngine::OnSecond ChosenEngine::prepare_soonest(const device::Image& image,
+                                                     const device::PrepareOptions& options) {
+  if (!image.precompiled.empty()) return {};
+  auto prepared = prepare_on_second(image, options);
+  if (prepared) return std::move(*prepared);
+  log::debug(kPart, "network '{}' does not begin on the second engine: {}", image.name,
+             prepared.error().to_string());
+  return {};
 }
 
 ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
@@ -109,12 +109,15 @@ ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
     if (program || program.error().code() == Code::kOutOfMemory) return program;
     return error(refused_by_both(refused, program.error()));
   }
-  if (soonest)
-    if (auto program = prepare_soonest(image, options)) return program;
+  OnSecond sooner = soonest ? prepare_soonest(image, options) : OnSecond{};
+  if (sooner.program != nullptr && knows_as_much(sooner.program->outputs(), image.outputs))
+    return chosen(std::move(sooner), image.name, "it is prepared sooner; not timed yet");
   const bool alone = wish == EngineWish::kOpenVino &&
                      (wish_ == wish || !options.engine.starts_with(device::kFasterEngine));
   auto program = prepare_first(image, options, alone);
   if (program || wish == EngineWish::kOpenVino || !is_refusal(program.error())) return program;
+  if (sooner.program != nullptr)
+    return chosen(std::move(sooner), image.name, program.error().message());
   auto other = prepare_second(image, options, program.error().message());
   if (other || other.error().code() == Code::kOutOfMemory) return other;
   return error(refused_by_both(program.error(), other.error()));

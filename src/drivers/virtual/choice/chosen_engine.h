@@ -39,13 +39,20 @@ class ChosenEngine final : public device::LaneEngine {
   /// first one was asked for `alone`.
   Prepared prepare_first(const device::Image& image, const device::PrepareOptions& options,
                          bool alone);
-  /// On the second engine, which compiles little; null where the first one is as soon, or where the
-  /// second one does not take the network or knows less of its outputs.
-  std::shared_ptr<device::LaneProgram> prepare_soonest(const device::Image& image,
-                                                       const device::PrepareOptions& options);
+  /// A program of the second engine, and the engine's name.
+  struct OnSecond {
+    std::shared_ptr<device::LaneProgram> program;
+    std::string engine;
+  };
+  Result<OnSecond> prepare_on_second(const device::Image& image,
+                                     const device::PrepareOptions& options);
+  /// On the second engine, which compiles little; no program where the first one is as soon, or
+  /// where the second one does not take the network.
+  OnSecond prepare_soonest(const device::Image& image, const device::PrepareOptions& options);
   /// `why`: this engine and not the first one.
   Prepared prepare_second(const device::Image& image, const device::PrepareOptions& options,
                           const std::string& why);
+  static Prepared chosen(OnSecond prepared, const std::string& network, std::string why);
 
   const EngineWish wish_;
   const std::shared_ptr<device::LaneEngine> first_;

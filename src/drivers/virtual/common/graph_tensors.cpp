@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace corelane::drivers::virtual_npu {
@@ -52,6 +53,17 @@ Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& v
     descs.push_back(std::move(desc));
   }
   return descs;
+}
+
+bool knows_as_much(const std::vector<TensorDesc>& outputs,
+                   const std::vector<TensorDesc>& declared) {
+  const auto same = [](std::int64_t known, std::int64_t wanted) {
+    return wanted == Shape::kOpen || known == wanted;
+  };
+  return declared.empty() ||
+         std::ranges::equal(outputs, declared, [&](const TensorDesc& a, const TensorDesc& b) {
+           return a.dtype == b.dtype && std::ranges::equal(a.shape.dims(), b.shape.dims(), same);
+         });
 }
 
 }  // namespace corelane::drivers::virtual_npu

@@ -31,4 +31,9 @@ TensorDesc flat_desc(std::string name, ValueType type);
 Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& values,
                                                 BoundTypes types);
 
+/// True where a program's `outputs` have each dimension that the image's `declared` ones have, and
+/// their types. Users see the shapes that a program reports, and bind outputs in place where they
+/// are fixed. True without declared ones.
+bool knows_as_much(const std::vector<TensorDesc>& outputs, const std::vector<TensorDesc>& declared);
+
 }  // namespace corelane::drivers::virtual_npu

@@ -337,6 +337,7 @@ class Patcher {
     const DType dtype = dtype_from_onnx(facts.data_type);
     const std::size_t bytes = elements ? dtype_bytes(dtype, *elements) : 0;
     result_.constant_bytes += bytes;
+    result_.has_planes |= facts.dims.size() == 4;
     if (!facts.external && !facts.has_entries) {
       append_raw(out, source.raw);
       return {};

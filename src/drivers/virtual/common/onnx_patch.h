@@ -62,6 +62,7 @@ struct PatchedModel {
   std::map<std::string, std::string, std::less<>> first_node;  ///< Operator type -> a node name.
   std::size_t nodes = 0;           ///< With those of functions and inner graphs.
   std::size_t constant_bytes = 0;  ///< Of all constants, in the image's own types.
+  bool has_planes = false;  ///< A constant has four dimensions, as weights for pictures have.
 };
 
 /// Which engine reads the patched model, and how constants that lie in the image are named to it.

@@ -1,6 +1,7 @@
 #include "drivers/virtual/ort/ort_program.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "corelane/device/soonest_engine.h"
@@ -113,13 +114,10 @@ Status OrtProgram::build() {
     CORELANE_ASSIGN(operators_, OrtHostOperators::make(library_, patched.custom_nodes,
                                                        options_.host_operators));
   }
-  if (!begins_plain(patched)) {
-    CORELANE_ASSIGN(const CopyPtr first,
-                    copies_.get(1, [&] { return make_copy(patched, 1, false); }));
-    return describe_outputs(patched, first->session.get());
-  }
+  if (!begins_plain(patched)) return build_optimised(patched);
   CORELANE_ASSIGN(CopyPtr first, make_copy(patched, 1, true));
   CORELANE_TRY(describe_outputs(patched, first->session.get()));
+  if (optimising_tells_more()) return build_optimised(patched);
   later_ = std::make_unique<OrtLaterCopy>([this]() -> Status {
     const OrtSilence silence;
     CORELANE_ASSIGN(const CopyPtr copy, optimised_copy(1));
@@ -131,6 +129,25 @@ Status OrtProgram::build() {
   const MutexLock lock(mutex_);
   plain_ = std::move(first);
   return {};
+}
+
+/// The engine infers some shapes from what its optimiser has folded. Where it knows no dimension of
+/// an output, it infers nothing of the operator.
+bool OrtProgram::optimising_tells_more() const {
+  const auto is_unknown = [](const TensorDesc& known, const TensorDesc& declared) {
+    const auto is_open = [](std::int64_t dim) { return dim == Shape::kOpen; };
+    return std::ranges::all_of(known.shape.dims(), is_open) &&
+           !std::ranges::all_of(declared.shape.dims(), is_open);
+  };
+  return !knows_as_much(outputs_, image_.outputs) &&
+         std::ranges::mismatch(outputs_, image_.outputs, std::not_fn(is_unknown)).in1 ==
+             outputs_.end();
+}
+
+Status OrtProgram::build_optimised(const PatchedModel& patched) {
+  CORELANE_ASSIGN(const CopyPtr first,
+                  copies_.get(1, [&] { return make_copy(patched, 1, false); }));
+  return describe_outputs(patched, first->session.get());
 }
 
 Status OrtProgram::describe_output(const GraphValue& declared, OrtSession* session,
@@ -158,6 +175,8 @@ Status OrtProgram::describe_outputs(const PatchedModel& patched, OrtSession* ses
   if (count != patched.outputs.size())
     return error(Code::kUnsupportedModel, "the engine made {} outputs of the network's {}", count,
                  patched.outputs.size());
+  outputs_.clear();
+  output_names_.clear();
   for (std::size_t i = 0; i < count; ++i) {
     CORELANE_TRY(describe_output(patched.outputs[i], session, i));
     char* name = nullptr;
@@ -202,6 +221,7 @@ bool OrtProgram::begins_plain(const PatchedModel& patched) const {
   // The optimiser lays pictures out for its convolutions: without it their first run takes longer
   // than the load gains.
   const bool takes_pictures =
+      patched.has_planes ||
       std::ranges::any_of(inputs_, [](const TensorDesc& desc) { return desc.shape.rank() == 4; });
   return !options_.profile_layers && operators_ == nullptr &&
          constant_bytes_ <= kMostPlainConstants && std::ranges::none_of(kQuantized, has) &&

@@ -93,6 +93,9 @@ class OrtProgram final : public device::LaneProgram,
   Status build();
   /// The network as the engine is given it.
   Result<PatchedModel> read(ZippedOutputs& zipped) const;
+  bool optimising_tells_more() const;
+  /// A session that the engine has optimised, and what it knows of the outputs.
+  Status build_optimised(const PatchedModel& patched);
   Status describe_outputs(const PatchedModel& patched, OrtSession* session);
   Status describe_output(const GraphValue& declared, OrtSession* session, std::size_t index);
   /// `alone`: what it packs of the weights goes with it.

@@ -557,6 +557,10 @@ TEST(OrtProgram, BeginsPlainUntilItHasRunAFewTimesWhereNobodyAskedForIt) {
   EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
 }
 
+std::string longs(const std::vector<std::int64_t>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::int64_t)};
+}
+
 TEST(OrtProgram, BeginsOptimisedWhereItIsNamedQuantizedOrAPicturesConvolution) {
   EXPECT_FALSE(prepare_for("onnxruntime", onnx_image(relu_network()))->is_plain());
   EXPECT_FALSE(prepare_for("", onnx_image(relu_network()))->is_plain());
@@ -577,11 +581,47 @@ TEST(OrtProgram, BeginsOptimisedWhereItIsNamedQuantizedOrAPicturesConvolution) {
                                   .node("Conv", {"x", "w"}, {"y"})
                                   .output("y", {1, 1, 4, 4})
                                   .bytes();
-  for (const std::string& network : {quantized, picture}) {
+  // The picture is made of a sound in the network.
+  const std::string sound = NetworkBuilder()
+                                .input("x", {1, 16})
+                                .constant("shape", {4}, kOnnxInt64, longs({1, 1, 4, 4}))
+                                .node("Reshape", {"x", "shape"}, {"p"})
+                                .floats("w", {1, 1, 1, 1}, {2})
+                                .node("Conv", {"p", "w"}, {"y"})
+                                .output("y", {1, 1, 4, 4})
+                                .bytes();
+  for (const std::string& network : {quantized, picture, sound}) {
     const auto program = prepare_for(std::string(device::kSoonestEngine), onnx_image(network));
     ASSERT_NE(program, nullptr);
     EXPECT_FALSE(program->is_plain());
   }
+}
+
+/// Its program was given up for one of the other engine, which takes ten times as long to prepare.
+TEST(OrtProgram, BeginsOptimisedWhereTheEngineKnowsAnOutputOnlyThen) {
+  // It does not follow a shape through Max.
+  const std::string network = NetworkBuilder()
+                                  .input("x", {-1, 6})
+                                  .constant("rows", {1}, kOnnxInt64, longs({0}))
+                                  .constant("two", {1}, kOnnxInt64, longs({2}))
+                                  .constant("three", {1}, kOnnxInt64, longs({3}))
+                                  .node("Max", {"two", "two"}, {"columns"})
+                                  .node("Concat", {"rows", "columns", "three"}, {"shape"}, "concat",
+                                        {NetworkBuilder::int_attribute("axis", 0)})
+                                  .node("Reshape", {"x", "shape"}, {"r"})
+                                  .floats("w", {3, 1}, {1, 2, 3})
+                                  .node("MatMul", {"r", "w"}, {"y"})
+                                  .output("y", {-1, 2, 1})
+                                  .bytes();
+  device::Image image = onnx_image(network);
+  TensorDesc y;
+  y.name = "y";
+  y.shape = Shape{Shape::kOpen, 2, 1};
+  image.outputs = {y};
+  const auto program = prepare_for(std::string(device::kSoonestEngine), image);
+  ASSERT_NE(program, nullptr);
+  EXPECT_FALSE(program->is_plain());
+  EXPECT_EQ(program->outputs()[0].shape, y.shape);
 }
 
 TEST(OrtProgram, ThreadsRunOnWhileItIsOptimised) {
