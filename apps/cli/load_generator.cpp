@@ -39,13 +39,22 @@ std::optional<TimePoint> due_time(const Shared& shared, std::uint64_t n) {
   return over ? std::nullopt : std::optional(now);
 }
 
+/// Waits until then; false where a signal asks to finish before.
+bool wait_until(TimePoint until) {
+  for (TimePoint now = real_clock()->now(); now < until; now = real_clock()->now()) {
+    if (Interrupts::pending()) return false;
+    std::this_thread::sleep_until(std::min(until, now + Interrupts::kStep));
+  }
+  return true;
+}
+
 /// One caller's thread: takes the next inference of the point until none is left.
 void call(Shared& shared, Caller& caller) {
   for (;;) {
     const auto due = due_time(shared, shared.next.fetch_add(1));
     if (!due) return;
     // An inference that is late starts at once; its latency counts from when it was due.
-    std::this_thread::sleep_until(*due);
+    if (!wait_until(*due)) return;
     const Status status = caller.context.run(shared.settings.run);
     const auto done = real_clock()->now();
     if (!status.ok()) {
@@ -110,6 +119,7 @@ Result<SetHandle> next_handle(SetRun& run) {
   }
 }
 
+/// `due` is of an open loop; in a closed one an inference starts when it is submitted.
 Status submit_one(SetRun& run, TimePoint due) {
   CORELANE_ASSIGN(const SetHandle handle, next_handle(run));
   const std::uint64_t number = run.due.size();
@@ -117,7 +127,7 @@ Status submit_one(SetRun& run, TimePoint due) {
     Context context = handle.context();
     CORELANE_TRY(run.load.prepare(context, number));
   }
-  run.due.push_back(due);
+  run.due.push_back(run.result.point.rate > 0 ? due : real_clock()->now());
   const Status sent = run.set.submit(handle, number);
   if (sent.ok()) return {};
   if (run.result.failed++ == 0) run.result.first_error = sent;
@@ -126,10 +136,12 @@ Status submit_one(SetRun& run, TimePoint due) {
 
 Status drive(SetRun& run, Shared& shared) {
   while (const auto next = due_time(shared, shared.next++)) {
-    while (real_clock()->now() < *next) {
-      const Status collected = collect_one(run, *next);
+    for (TimePoint now = real_clock()->now(); now < *next && !Interrupts::pending();
+         now = real_clock()->now()) {
+      const Status collected = collect_one(run, std::min(*next, now + Interrupts::kStep));
       if (!collected.ok() && collected.code() != Code::kTimeout) return collected;
     }
+    if (Interrupts::pending()) break;
     CORELANE_TRY(submit_one(run, *next));
   }
   while (run.set.figures().in_flight + run.set.figures().completed > 0)

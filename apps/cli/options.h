@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 
 namespace corelane::cli {
@@ -34,6 +35,8 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
   /// Whether a signal came since the latest Interrupts was made. Any thread.
   static bool pending() noexcept;
+  /// A signal notifies nobody: who waits asks pending() again after so long.
+  static constexpr Duration kStep = std::chrono::milliseconds(50);
 };
 
 }  // namespace corelane::cli

@@ -295,9 +295,10 @@ class Mistakes(CliTest):
         for words in (("run", self.program, "--random"), ("bench", self.program, "-n", "5", "--warm-up", "0")):
             self.fails(6, *words, parts=("bad_result", "short"), env=env)
 
-    def test_an_interrupted_bench_reports_what_it_has(self):
-        process = subprocess.Popen([cli_support.CORELANE, "bench", str(self.program), "-t", "600",
-                                    "--warm-up", "0", "--json"], stdout=subprocess.PIPE, text=True)
+    def interrupted_bench(self, *words):
+        """What a bench prints that gets SIGINT once it listens to it."""
+        process = subprocess.Popen([cli_support.CORELANE, "bench", str(self.program), *words, "--warm-up", "0",
+                                    "--json"], stdout=subprocess.PIPE, text=True)
         # The handler is in place once the first inference ran; signals before it end the process.
         status = pathlib.Path(f"/proc/{process.pid}/status")
         until = time.monotonic() + 60
@@ -309,7 +310,14 @@ class Mistakes(CliTest):
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130)
-        self.assertTrue(json.loads(out)["interrupted"])
+        return json.loads(out)
+
+    def test_an_interrupted_bench_reports_what_it_has(self):
+        self.assertTrue(self.interrupted_bench("-t", "600")["interrupted"])
+
+    def test_an_interrupted_bench_does_not_wait_for_the_next_arrival(self):
+        for words in ((), ("--set",)):
+            self.assertTrue(self.interrupted_bench("-n", "9", "--rate", "0.001", *words)["interrupted"])
 
 
 if __name__ == "__main__":

@@ -380,6 +380,8 @@ class Cli(CliTest):
                                     "--warm-up", "0.01", "--json").stdout)
         self.assertTrue(closed["set"])
         self.assertEqual([p["inferences"] for p in closed["points"]], [50, 50])
+        for point in closed["points"]:  # At most so many are in flight, each from its submission on.
+            self.assertLessEqual(point["latency_us"]["mean"] * point["throughput"], point["concurrency"] * 1e6)
         late = json.loads(self.ok("bench", self.path / "fixed.onnx", "--set", "-n", "40", "-c", "2", "-r",
                                   "2000", "--warm-up", "0.01", "--json").stdout)
         self.assertEqual(late["points"][0]["inferences"], 40)

@@ -104,6 +104,13 @@ class Runner(CliTest):
             self.assertLessEqual(row["std"], row["max"] - row["min"], metric)
         self.assertGreater(table["ExecTimeUs_Func_0"]["min"], 0)
 
+    def test_latencies_begin_with_the_submission(self):
+        for words, handles in ((("-S", "1"), 1), (("-a", "2", "-S", "2"), 4)):
+            text = self.runner("sum", "-n", "200", *words).stdout
+            # So many are in flight at most.
+            total = read_device_table(text)["LatencyUs"]["avg"] * 200
+            self.assertLessEqual(total, handles * (read_stats(text)["us"] + 1))
+
     def test_json_holds_the_same_figures(self):
         out = json.loads(self.runner("sum", "-n", "8", "--json").stdout)
         self.assertEqual((out["inference_cnt"], out["batch_size"], out["interrupted"]), (8, 1, False))

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "cli/options.h"
 #include "corelane/base/printable.h"
 
 namespace corelane::cli {
@@ -152,12 +153,10 @@ Result<CoreLook> CoreWatch::look() const {
   return one;
 }
 
-// A signal notifies nobody: the wait is short pieces.
 bool CoreWatch::wait(TimePoint until) const {
-  constexpr Duration kStep = std::chrono::milliseconds(50);
   for (TimePoint now = clock_->now(); now < until; now = clock_->now()) {
     if (hooks_.stop()) return false;
-    hooks_.sleep(std::min(until, now + kStep));
+    hooks_.sleep(std::min(until, now + Interrupts::kStep));
   }
   return !hooks_.stop();
 }
