@@ -62,15 +62,26 @@ Status flush_output() {
                errno != 0 ? std::strerror(errno) : "write error");
 }
 
-Result<std::pair<std::string, std::string>> split_assignment(const std::string& text,
-                                                             const std::string& option) {
-  // The last one: names of tensors may hold "=".
-  const auto at = text.rfind('=');
+namespace {
+Result<std::pair<std::string, std::string>> split_at(std::size_t at, const std::string& text,
+                                                     const std::string& option) {
   if (at == std::string::npos || at == 0) {
     return error(Code::kInvalidArgument, "{} '{}': expected NAME=VALUE, such as {} x={}", option,
                  text, option, option == "--shape" ? "1,3,224,224" : "...");
   }
   return std::pair{text.substr(0, at), text.substr(at + 1)};
+}
+}  // namespace
+
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text,
+                                                             const std::string& option) {
+  // The last one: names of tensors may hold "=".
+  return split_at(text.rfind('='), text, option);
+}
+
+Result<std::pair<std::string, std::string>> split_file(const std::string& text,
+                                                       const std::string& option) {
+  return split_at(text.find('='), text, option);
 }
 
 // from_chars, not strtof: the locale must not change what a comma means.

@@ -64,6 +64,9 @@ Status flush_output();
 /// Splits "name=value"; kInvalidArgument names the option and an example.
 Result<std::pair<std::string, std::string>> split_assignment(const std::string& text,
                                                              const std::string& option);
+/// The same for "name=file", of names that hold no "=": the path may.
+Result<std::pair<std::string, std::string>> split_file(const std::string& text,
+                                                       const std::string& option);
 /// "0.5,1,2" as floats.
 Result<std::vector<float>> parse_floats(const std::string& text, const std::string& option);
 /// "name=1,3,224,224" options as a map.

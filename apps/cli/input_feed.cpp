@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <random>
 
+#include "cli/tensors.h"
 #include "common/image.h"
 #include "common/npy.h"
 #include "corelane/base/file.h"
@@ -32,17 +34,36 @@ bool is_picture(const fs::path& path) {
 /// [N, 1 or 3, H, W], which a picture can be made into.
 bool is_planes(const Shape& shape) { return shape.rank() == 4 && (shape[1] == 1 || shape[1] == 3); }
 
-Result<std::size_t> index_of(const ProgramDescription& program, const std::string& name) {
+/// The place of "NAME=FILE" that ends the name, or npos where the whole word is a file: the longest
+/// name that an input has wins, since names and paths hold "=" as well. kNotFound where there is no
+/// such input, and no such file.
+Result<std::size_t> end_of_name(const ProgramDescription& program, const std::string& item) {
+  const auto is_input = [&](std::size_t end) {
+    return std::ranges::any_of(
+        program.inputs, [&](const IoEntry& i) { return i.desc.name == item.substr(0, end); });
+  };
+  for (std::size_t end = item.rfind('='); end != std::string::npos;
+       end = end == 0 ? std::string::npos : item.rfind('=', end - 1))
+    if (is_input(end)) return end;
+  std::error_code ec;
+  if (item.find('=') == std::string::npos || fs::exists(item, ec)) return std::string::npos;
   std::string names;
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    const auto& known = program.inputs[i].desc.name;
-    if (known == name) return i;
-    names += (i == 0 ? "'" : ", '") + known + "'";
-  }
-  return error(Code::kNotFound, "--input names '{}', which is not an input; the program has {}",
-               name, names)
+  for (const IoEntry& input : program.inputs)
+    names += (names.empty() ? "'" : ", '") + input.desc.name + "'";
+  const std::string name = item.substr(0, item.find('='));
+  return error(
+             Code::kNotFound,
+             "--input names '{}', which is not an input; the program has {}; and there is no file "
+             "'{}'",
+             name, names, item)
       .with(Detail::kGiven, name)
       .with(Detail::kAllowed, names);
+}
+
+std::size_t index_of(const ProgramDescription& program, const std::string& name) {
+  const auto found = std::ranges::find_if(
+      program.inputs, [&](const IoEntry& input) { return input.desc.name == name; });
+  return static_cast<std::size_t>(found - program.inputs.begin());
 }
 
 Result<std::vector<FileOf>> match_files(const ProgramDescription& program,
@@ -53,10 +74,11 @@ Result<std::vector<FileOf>> match_files(const ProgramDescription& program,
   for (const auto& item : items) {
     std::size_t index = next;
     std::string file = item;
-    // As split_assignment(), but the name may be missing. Named files take no place in the order.
-    if (const auto at = item.rfind('='); at != std::string::npos) {
-      CORELANE_ASSIGN(index, index_of(program, item.substr(0, at)));
-      file = item.substr(at + 1);
+    CORELANE_ASSIGN(const std::size_t end, end_of_name(program, item));
+    // Named files take no place in the order.
+    if (end != std::string::npos) {
+      index = index_of(program, item.substr(0, end));
+      file = item.substr(end + 1);
     } else {
       ++next;
     }
@@ -132,6 +154,29 @@ Status feed_picture(Context& context, const FileOf& file, const IoEntry& entry, 
   return context.set_input(file.index, view, {entry.mean, entry.std, ConvertPath::kAuto});
 }
 
+/// What becomes of an array that goes into an input of another type: floats go into integers only
+/// where these hold them.
+Status check_type(const TensorView& given, const TensorDesc& desc, const FileOf& file,
+                  FedInput& fed) {
+  if (given.dtype == desc.dtype) return {};
+  fed.steps.push_back(
+      fmt::format("{} converted to {}", dtype_name(given.dtype), dtype_name(desc.dtype)));
+  if (!is_float(given.dtype) || !is_integer(desc.dtype)) return {};
+  common::Array held{desc.dtype, given.shape, {}};
+  held.bytes.resize(dtype_bytes(desc.dtype, given.shape.elements().value_or(0)));
+  CORELANE_TRY(
+      convert(given, {held.bytes.data(), held.bytes.size(), held.dtype, held.shape, {}, {}}));
+  CORELANE_ASSIGN(const auto values, as_doubles(given));
+  CORELANE_ASSIGN(const auto kept, as_doubles(held.view()));
+  const auto at = std::ranges::mismatch(values, kept);
+  if (at.in1 == values.end()) return {};
+  return error(
+      Code::kInvalidArgument,
+      "{}: element {} is {}, but input '{}' takes {}, which has no such number; give whole "
+      "numbers that it holds",
+      file.path.string(), at.in1 - values.begin(), *at.in1, desc.name, dtype_name(desc.dtype));
+}
+
 Status feed_array(Context& context, const FileOf& file, const IoEntry& entry, FedInput& fed) {
   CORELANE_ASSIGN(auto array, common::read_npy(file.path));
   if (const DType own = context.inputs()[file.index].dtype; is_opaque(own)) {
@@ -141,11 +186,13 @@ Status feed_array(Context& context, const FileOf& file, const IoEntry& entry, Fe
     fed.steps.push_back("the bits of its elements, one a byte");
   }
   TensorView view = array.view();
-  const Arrangement arranged = arrangement_of(context.inputs()[file.index], view.dtype, view.shape);
+  const TensorDesc desc = context.inputs()[file.index];
+  const Arrangement arranged = arrangement_of(desc, view.dtype, view.shape);
   fed.steps.push_back(fmt::format("{} {}", dtype_name(view.dtype), view.shape.to_string()));
   view.shape = arranged.shape;
   view.layout = Layout{arranged.layout, 0, 0};
   if (!arranged.pixels) {
+    CORELANE_TRY(check_type(view, desc, file, fed));
     if (!entry.mean.empty() || !entry.std.empty())
       fed.steps.push_back("as it is, without mean and std (only u8 values are taken for pixels)");
     return context.set_input(file.index, view);
@@ -216,6 +263,22 @@ Result<FedInput> feed_file(Context& context, const FileOf& file, const IoEntry& 
   return fed;
 }
 
+/// Floats of any type in [0, 1), integers in [0, 10): small numbers are valid indices, token
+/// numbers and quantized values alike.
+Status fill_numbers(const MutableTensorView& view, std::mt19937_64& random) {
+  std::vector<double> values(view.shape.elements().value_or(0));
+  std::uniform_real_distribution<double> uniform(0.0, 1.0);
+  for (double& v : values)
+    if (view.dtype == DType::kF64)
+      v = uniform(random);
+    else if (is_float(view.dtype))
+      v = static_cast<double>(random() % 256) / 256;  // f16 and bf16 have these exactly.
+    else
+      v = static_cast<double>(random() % 10);
+  return convert({values.data(), values.size() * sizeof(double), DType::kF64, view.shape, {}, {}},
+                 view);
+}
+
 template <class T, class Make>
 void fill(const MutableTensorView& view, Make make) {
   auto* p = static_cast<T*>(view.data);
@@ -234,7 +297,6 @@ Status feed_random(Context& context, std::vector<FedInput>& inputs, std::uint64_
     }
     CORELANE_ASSIGN(auto view, context.input(i));
     inputs[i] = {desc.name, "random", desc.shape, {}};
-    const auto count = view.shape.elements().value_or(0);
     if (view.dtype == DType::kF32) {
       std::uniform_real_distribution<float> uniform(0.0F, 1.0F);
       fill<float>(view, [&](std::size_t) { return uniform(random); });
@@ -245,12 +307,7 @@ Status feed_random(Context& context, std::vector<FedInput>& inputs, std::uint64_
     } else if (view.dtype == DType::kBool) {
       fill<std::uint8_t>(view, [](std::size_t k) { return static_cast<std::uint8_t>(k % 2); });
     } else {
-      // Small numbers are valid indices, token numbers and quantized values alike.
-      std::vector<std::int64_t> values(count);
-      for (auto& v : values) v = static_cast<std::int64_t>(random() % 10);
-      CORELANE_TRY(convert(
-          {values.data(), values.size() * sizeof(values[0]), DType::kI64, view.shape, {}, {}},
-          view));
+      CORELANE_TRY(fill_numbers(view, random));
     }
   }
   return {};

@@ -2,14 +2,13 @@
 // outputs go to .npy files, and figures of them with the times of the run to stdout.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <numeric>
 #include <set>
 #include <sstream>
 
 #include "cli/input_feed.h"
 #include "cli/options.h"
+#include "cli/output_numbers.h"
 #include "cli/tensors.h"
 #include "corelane/base/file.h"
 #include "corelane/device/device.h"
@@ -46,20 +45,12 @@ Result<std::vector<std::string>> read_labels(const std::string& path) {
   return labels;
 }
 
-/// The k largest elements, the largest first.
-Json top_k(const std::vector<double>& values, std::size_t k,
-           const std::vector<std::string>& labels) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  k = std::min(k, order.size());
-  // The outputs of a large network have millions of elements; k is small.
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(),
-                    [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
-  Json list = Json::array();
-  for (std::size_t i = 0; i < k; ++i) {
-    Json entry{{"index", order[i]}, {"value", values[order[i]]}};
-    if (order[i] < labels.size()) entry["label"] = labels[order[i]];
-    list.push_back(std::move(entry));
+/// The k largest elements with the names that `labels` has for them.
+Json top_k(const Elements& elements, std::size_t k, const std::vector<std::string>& labels) {
+  Json list = largest_json(elements, k);
+  for (Json& entry : list) {
+    const auto index = entry["index"].get<std::size_t>();
+    if (index < labels.size()) entry["label"] = labels[index];
   }
   return list;
 }
@@ -75,12 +66,8 @@ Json describe_input(const FedInput& fed) {
 std::vector<std::string> file_names(const std::vector<TensorDesc>& descs) {
   std::vector<std::string> names;
   std::set<std::string> taken;
-  for (std::size_t i = 0; i < descs.size(); ++i) {
-    std::string name = safe_name(descs[i].name);
-    // Names that differ only in what safe_name() replaces get their number.
-    if (!taken.insert(name).second) taken.insert(name = fmt::format("{}.{}", name, i));
-    names.push_back(name + ".npy");
-  }
+  for (const TensorDesc& desc : descs)
+    names.push_back(unique_name(safe_name(desc.name), taken) + ".npy");
   return names;
 }
 
@@ -90,7 +77,7 @@ Json value_json(const ValueView& value) {
   switch (value.kind()) {
     case ValueKind::kTensor:
       if (value.dtype() != DType::kString)
-        return as_doubles(value.tensor()).value_or(std::vector<double>());
+        return values_json(elements_of(value.tensor()).value_or(Elements()));
       for (const std::string_view text : value.strings()) list.push_back(std::string(text));
       return list;
     case ValueKind::kMap:
@@ -120,23 +107,17 @@ Result<Json> describe_value(const Arguments& a, const TensorDesc& desc, const Te
 Result<Json> describe_output(const Arguments& a, const TensorDesc& desc, const TensorView& view,
                              const std::string& file, const std::vector<std::string>& labels) {
   if (!desc.value.empty()) return describe_value(a, desc, view, file);
-  CORELANE_ASSIGN(auto values, as_doubles(view));
+  CORELANE_ASSIGN(const Elements elements, elements_of(view));
   Json j{{"name", desc.name}, {"dtype", dtype_name(view.dtype)}, {"shape", view.shape.dims()}};
   // Bits have no order.
-  if (!values.empty() && !is_opaque(view.dtype)) {
-    const auto [lo, hi] = std::minmax_element(values.begin(), values.end());
-    j["min"] = *lo;
-    j["max"] = *hi;
-    j["mean"] =
-        std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  }
-  if (a.top_k > 0 && !is_opaque(view.dtype)) j["top"] = top_k(values, a.top_k, labels);
+  if (!is_opaque(view.dtype)) j.update(figures_json(elements));
+  if (a.top_k > 0 && !is_opaque(view.dtype)) j["top"] = top_k(elements, a.top_k, labels);
   if (!a.out.empty()) {
     const auto path = std::filesystem::path(a.out) / file;
     CORELANE_TRY(common::write_npy(path, view));
     j["file"] = path.string();
   }
-  if (a.values) j["values"] = std::move(values);
+  if (a.values) j["values"] = values_json(elements);
   return j;
 }
 
@@ -156,16 +137,16 @@ std::string as_text(const Json& out) {
   for (const auto& o : out["outputs"]) {
     text +=
         fmt::format("{} {} {}", shown(o["name"]), o["dtype"].get<std::string>(), o["shape"].dump());
-    if (o.contains("min")) {
-      text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", o["min"].get<double>(),
-                          o["max"].get<double>(), o["mean"].get<double>());
-    }
+    if (o.contains("min"))
+      for (const char* const key : {"min", "max", "mean"})
+        text += fmt::format("  {} {}", key, number_text(o[key], "{:.6g}"));
+    if (o.contains("nan")) text += fmt::format("  nan {}", o["nan"].get<std::size_t>());
     if (o.contains("file")) text += "  -> " + shown(o["file"]);
     text += "\n";
     if (o.contains("top")) {
       for (const auto& t : o["top"]) {
-        text += fmt::format("  {:>6}  {:.6f}{}\n", t["index"].get<std::size_t>(),
-                            t["value"].get<double>(),
+        text += fmt::format("  {:>6}  {}{}\n", t["index"].get<std::size_t>(),
+                            number_text(t["value"], "{:.6f}"),
                             t.contains("label") ? "  " + shown(t["label"]) : "");
       }
     }

@@ -1,5 +1,7 @@
 #include "cli/tensors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -55,11 +57,11 @@ Difference difference(const std::vector<double>& actual, const std::vector<doubl
   std::size_t bad = 0;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const double a = actual[i], b = expected[i];
-    if (std::isnan(a) != std::isnan(b) || (std::isinf(a) != std::isinf(b))) {
-      ++bad;
+    if (!std::isfinite(a) || !std::isfinite(b)) {
+      const bool alike = a == b || (std::isnan(a) && std::isnan(b));
+      bad += alike ? 0 : 1;
       continue;
     }
-    if (!std::isfinite(a) || !std::isfinite(b)) continue;
     worst = std::max(worst, std::fabs(a - b));
     peak = std::max(peak, std::fabs(b));
     dot += a * b;
@@ -77,6 +79,15 @@ std::string safe_name(const std::string& name) {
   for (auto& c : safe)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
   return safe;
+}
+
+std::string unique_name(std::string name, std::set<std::string>& taken) {
+  constexpr std::size_t kLongest = 180;  // What the callers add follows it.
+  name.resize(std::min(name.size(), kLongest));
+  std::string unique = name;
+  for (std::size_t n = taken.size(); !taken.insert(unique).second; ++n)
+    unique = fmt::format("{}.{}", name, n);
+  return unique;
 }
 
 }  // namespace corelane::cli

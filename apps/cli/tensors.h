@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct Difference {
   double max_error = 0;
   double max_relative_error = 0;  ///< Of the largest expected element.
   double cosine = 0;
-  std::size_t not_finite_differs = 0;  ///< Elements where NaN or infinity meets another value.
+  std::size_t not_finite_differs = 0;  ///< Elements where NaN or an infinity meets another value.
 };
 /// Errors over the elements that are finite on both sides; the relative one is measured against the
 /// largest expected element, so that values near 0 do not decide. Both have the same length.
@@ -30,5 +31,9 @@ Difference difference(const std::vector<double>& actual, const std::vector<doubl
 
 /// "a/b:c" as a file name.
 std::string safe_name(const std::string& name);
+
+/// `name` as the beginning of a file name: cut, since a file's name has at most 255 bytes, and with
+/// a number where `taken` has it already. The result goes into `taken`.
+std::string unique_name(std::string name, std::set<std::string>& taken);
 
 }  // namespace corelane::cli

@@ -29,10 +29,7 @@ std::vector<std::string> buffer_file_names(const ProgramDescription& program) {
     for (const IoEntry& entry : *entries) {
       std::string name = printable(entry.desc.name.empty() ? "unnamed" : entry.desc.name);
       std::ranges::replace(name, '/', '_');
-      // The longest name of a file is 255 bytes; activation and number follow.
-      name.resize(std::min<std::size_t>(name.size(), 180));
-      if (!taken.insert(name).second) taken.insert(name = fmt::format("{}.{}", name, names.size()));
-      names.push_back(std::move(name));
+      names.push_back(unique_name(std::move(name), taken));
     }
   }
   return names;

@@ -1,0 +1,38 @@
+#include "cli/tensors.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace corelane::cli {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+TEST(Difference, NaNAndEachInfinityAreAlikeToThemselvesOnly) {
+  EXPECT_EQ(difference({kInf, -kInf, kNaN, 1}, {kInf, -kInf, kNaN, 1}).not_finite_differs, 0U);
+  EXPECT_EQ(difference({kInf, -kInf}, {-kInf, kInf}).not_finite_differs, 2U);
+  EXPECT_EQ(difference({kInf, kNaN, 1, kNaN}, {kNaN, -kInf, kInf, 2}).not_finite_differs, 4U);
+}
+
+TEST(UniqueName, NoTwoAreEqualWhateverTheNames) {
+  std::set<std::string> taken;
+  std::vector<std::string> names;
+  for (const char* const name : {"a_b", "a_b.2", "a_b", "a_b", "a_b.2"})
+    names.push_back(unique_name(name, taken));
+  EXPECT_EQ(taken.size(), names.size());
+  EXPECT_EQ(names[0], "a_b");
+  EXPECT_EQ(names[1], "a_b.2");
+}
+
+TEST(UniqueName, LongOnesAreCutAndStillDiffer) {
+  std::set<std::string> taken;
+  const std::string first = unique_name(std::string(300, 'x') + "1", taken);
+  const std::string second = unique_name(std::string(300, 'x') + "2", taken);
+  EXPECT_NE(first, second);
+  EXPECT_LE(std::max(first.size(), second.size()), 200U);
+}
+
+}  // namespace
+}  // namespace corelane::cli
