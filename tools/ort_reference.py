@@ -87,7 +87,7 @@ def run(source: str, folder: pathlib.Path, values: list) -> None:
     session = ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     feed = {i.name: np.load(folder / f"in{k}.npy") for k, i in enumerate(session.get_inputs())}
     for k, array in enumerate(session.run(None, feed)):
-        np.save(folder / f"out{k}.npy", np.ascontiguousarray(array))
+        np.save(folder / f"out{k}.npy", np.asarray(array, order="C"))
 
 
 def main() -> int:

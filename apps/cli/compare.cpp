@@ -69,6 +69,11 @@ Result<Json> compare(const Arguments& a, const Program& program, Context& contex
     CORELANE_ASSIGN(auto j, compare_output(a, descs[i].name, ours[i], *theirs, inner));
     list.push_back(std::move(j));
   }
+  CORELANE_ASSIGN(const auto more, reference.output(descs.size()));
+  if (more) {
+    return error(Code::kInvalidArgument, "the program has {} output{}, the reference {} has more",
+                 descs.size(), descs.size() == 1 ? "" : "s", reference.source());
+  }
   return list;
 }
 
