@@ -171,9 +171,11 @@ Action add_bench(CLI::App& parent, Global& global) {
       ->check(between(1, 1e8));
   app->add_option("-c,--concurrency", a->concurrency, "Callers; a list sweeps, '1,2,4'")
       ->delimiter(',')
+      ->allow_extra_args(false)  // The model may follow.
       ->check(between(1, 1024));
   app->add_option("-r,--rate", a->rates, "Arrivals per second (open loop); a list sweeps")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(between(0.001, 1e6));
   app->add_flag("--poisson", a->poisson, "Exponential gaps between arrivals");
   app->add_option("--seed", a->seed, "Seed of inputs and arrivals")

@@ -40,6 +40,12 @@ struct Arguments {
 
 /// Shapes of all inputs, separated by semicolons.
 Result<std::vector<Shape>> parse_set(const std::string& text) {
+  if (text.find('=') != std::string::npos) {
+    return error(Code::kInvalidArgument,
+                 "--shape-set '{}': a set has no names: one shape for each input, divided by ';', "
+                 "such as '1,3,224,224;1,10'",
+                 text);
+  }
   std::vector<Shape> set;
   std::size_t begin = 0;
   // "<=": an empty last part is a mistake that parse_shape() names.
@@ -96,7 +102,7 @@ Result<std::vector<PartSource>> parts_of(const Arguments& a) {
   for (const auto& model : a.models)
     parts.push_back({model, std::filesystem::path(model).stem().string(), {}});
   for (const auto& item : a.parts) {
-    CORELANE_ASSIGN(auto pair, split_assignment(item, "--part"));
+    CORELANE_ASSIGN(auto pair, split_file(item, "--part"));
     parts.push_back({pair.second, pair.first, {}});
   }
   return parts;
@@ -163,7 +169,7 @@ Result<CompileOptions> options_of(const Arguments& a) {
   o.precompile = a.precompile;
   o.device = a.device;
   for (const auto& item : a.attach) {
-    CORELANE_ASSIGN(auto pair, split_assignment(item, "--attach"));
+    CORELANE_ASSIGN(auto pair, split_file(item, "--attach"));
     o.attach.emplace_back(pair.first, pair.second);
   }
   if (a.layout.empty()) return o;
@@ -242,7 +248,7 @@ Result<std::vector<std::filesystem::path>> sources_of(const Arguments& a) {
   std::vector<std::filesystem::path> sources;
   for (const PartSource& part : parts) sources.emplace_back(part.onnx);
   for (const auto& item : a.attach) {
-    CORELANE_ASSIGN(const auto pair, split_assignment(item, "--attach"));
+    CORELANE_ASSIGN(const auto pair, split_file(item, "--attach"));
     sources.emplace_back(pair.second);
   }
   return sources;
