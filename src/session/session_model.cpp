@@ -36,6 +36,22 @@ constexpr DType kLenient[] = {DType::kF32, DType::kF16, DType::kI8,  DType::kU8,
 Shape nhwc_of(const Shape& s) { return {s[0], s[2], s[3], s[1]}; }
 Shape nchw_of(const Shape& s) { return {s[0], s[3], s[1], s[2]}; }
 
+/// `samples`: `given` is a batch that is to be split.
+Status shape_mismatch(const std::string& name, const Shape& expected, const Shape& given,
+                      bool samples) {
+  std::string text = fmt::format("input '{}' shape mismatch: expected {}, got {}", name,
+                                 expected.to_string(), given.to_string());
+  if (samples && expected.rank() > 0 && expected[0] > 1)
+    text = fmt::format(
+        "input '{}' has {} fixed in dimension 0, and a batch is split into samples of 1; leave "
+        "dimension 0 open or 1 in the model, or run without splitting",
+        name, expected[0]);
+  return error(Code::kShapeMismatch, "{}", text)
+      .with(Detail::kInput, name)
+      .with(Detail::kGiven, given.to_string())
+      .with(Detail::kAllowed, expected.to_string());
+}
+
 }  // namespace
 
 SessionModel::SessionModel(ProgramDescription description, std::vector<TensorDesc> inputs,
@@ -150,11 +166,7 @@ Result<TensorView> SessionModel::check_input(std::size_t index, const TensorView
   // A closed list is checked when all inputs are known.
   if (description_.shape_sets.empty() && !declared.accepts(one)) {
     const Shape expected = is_nhwc(declared) ? nhwc_of(declared) : declared;
-    return error(Code::kShapeMismatch, "input '{}' shape mismatch: expected {}, got {}", desc.name,
-                 expected.to_string(), given.shape.to_string())
-        .with(Detail::kInput, desc.name)
-        .with(Detail::kGiven, given.shape.to_string())
-        .with(Detail::kAllowed, expected.to_string());
+    return error(shape_mismatch(desc.name, expected, given.shape, samples));
   }
   CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(view.shape, view.dtype, view.layout));
   if (view.size < bytes || (view.data == nullptr && bytes > 0)) {

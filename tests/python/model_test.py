@@ -286,7 +286,7 @@ class Batches(unittest.TestCase):
         for samples in (2, 4):
             with self.assertRaises(RuntimeError) as caught:
                 session(shape=(2, 4)).run(None, {"x": np.ones((samples, 4), np.float32)}, BATCH)
-            self.assertIn("[2, 4]", str(caught.exception))
+            self.assertIn("2 fixed in dimension 0, and a batch is split into samples of 1", str(caught.exception))
 
 
 class SharedWeights(unittest.TestCase):

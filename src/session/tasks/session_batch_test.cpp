@@ -86,6 +86,22 @@ TEST(SessionBatch, FeedsThatAreNoBatchAreRefused) {
   EXPECT_FALSE(two.run_batch({item("x", x, Shape{2, 4})}));
 }
 
+TEST(SessionBatch, AFixedDimension0IsNamedWhateverTheBatchHas) {
+  SessionBench bench("null:rk3588");
+  Session three = testing::make_session(testing::relu_model({std::int64_t{3}, std::int64_t{2}}),
+                                        bench.options());
+  const std::vector<float> x = ramp(12);
+  for (const std::int64_t samples : {3, 6}) {
+    const Status refused = three.run_batch({item("x", x, Shape{samples, 2})}).error();
+    EXPECT_EQ(refused.code(), Code::kShapeMismatch);
+    EXPECT_EQ(refused.message(),
+              "input 'x' has 3 fixed in dimension 0, and a batch is split into samples of 1; leave "
+              "dimension 0 open or 1 in the model, or run without splitting");
+    EXPECT_EQ(refused.detail(Detail::kInput), "x");
+  }
+  EXPECT_TRUE(three.run({item("x", x, Shape{3, 2})}));
+}
+
 TEST(SessionBatch, SamplesThatEndInsideAByteAreRefused) {
   constexpr int kOnnxUint4 = 21;
   SessionBench bench("null:rk3588");
