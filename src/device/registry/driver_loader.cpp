@@ -58,20 +58,24 @@ Result<const DriverModule*> open_module(const fs::path& path, std::string_view k
   return module;
 }
 
-/// Folders in order: CORELANE_DRIVER_PATH, then beside the library.
+/// Folders in order, each once: CORELANE_DRIVER_PATH, then beside the library.
 std::vector<fs::path> driver_folders() {
   std::vector<fs::path> folders;
+  const auto add = [&](const fs::path& folder) {
+    if (std::find(folders.begin(), folders.end(), folder) == folders.end())
+      folders.push_back(folder);
+  };
   if (const char* list = environment("CORELANE_DRIVER_PATH")) {
     static_cast<void>(for_each_part(list, ':', [&](std::string_view folder) -> Status {
-      if (!folder.empty()) folders.emplace_back(folder);
+      if (!folder.empty()) add(folder);
       return {};
     }));
   }
   // Beside the library, as it is installed, and as it is built.
   const fs::path own = own_directory();
-  folders.push_back(own / "corelane");
-  folders.push_back((own / ".." / "lib" / "corelane").lexically_normal());
-  folders.push_back(own);
+  add(own / "corelane");
+  add((own / ".." / "lib" / "corelane").lexically_normal());
+  add(own);
   return folders;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/fork.h"
 #include "base/guard.h"
+#include "base/nearest_name.h"
 #include "base/sync.h"
 #include "base/trust/secure_environment.h"
 #include "corelane/base/log.h"
@@ -29,15 +30,29 @@ const DriverRow* find_row(std::string_view kind) {
   return nullptr;
 }
 
+/// The end of a message about a text that begins with `kind`, which no driver has: what was meant,
+/// where that can be told. A chip alone means one of the default device.
+std::string advice_on(const std::string& kind) {
+  std::vector<std::string> names;
+  for (const DriverInfo& driver : list_drivers()) names.push_back(driver.kind);
+  const std::size_t kinds = names.size();
+  if (const DriverRow* row = find_row(default_kind()))
+    for (const ChipRow& chip : row->describe().chips) names.push_back(chip.name);
+  const std::string nearest = nearest_name(kind, names);
+  if (nearest.empty())
+    return "; name one of these kinds, or the module's folder in CORELANE_DRIVER_PATH";
+  const bool is_chip = std::find(names.begin() + kinds, names.end(), nearest) != names.end();
+  return fmt::format("; did you mean '{}{}{}'?", is_chip ? default_kind() : "", is_chip ? ":" : "",
+                     nearest);
+}
+
 Result<const DriverModule*> find_driver(const std::string& kind) {
   const DriverRow* row = find_row(kind);
   if (row != nullptr && row->module != nullptr) return &row->module();
   auto module = load_module(kind);
   if (module || module.error().code() != Code::kNotFound) return module;
-  return error(Code::kNotFound,
-               "no driver for devices '{}'; known kinds: {}; looked in the library and for {}. Set "
-               "CORELANE_DEVICE or CORELANE_DRIVER_PATH",
-               kind, known_kinds(), module.error().message());
+  return error(Code::kNotFound, "no driver for devices '{}'; known kinds: {}; {}{}", kind,
+               known_kinds(), module.error().message(), advice_on(kind));
 }
 
 /// That of a driver of the tree is here even where its module is not.

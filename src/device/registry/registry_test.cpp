@@ -173,6 +173,28 @@ TEST(Registry, UnknownThingsAreNamedWithWhatIsKnown) {
   }
 }
 
+TEST(Registry, AKindThatWasMeantOtherwiseIsProposed) {
+  const auto advice = [](const std::string& text) {
+    const auto bad = open_device(text);
+    return bad ? std::string() : bad.error().message();
+  };
+  const std::string usual = default_device();
+  const std::string chip = usual.substr(usual.find(':') + 1);
+  ASSERT_NE(chip, usual);
+  EXPECT_THAT(advice(chip), testing::HasSubstr("did you mean '" + usual + "'?"));
+  EXPECT_THAT(advice(chip + "?name=left"), testing::HasSubstr("did you mean '" + usual + "'?"));
+  EXPECT_THAT(advice("nul:generic:2"), testing::HasSubstr("did you mean 'null'?"));
+  EXPECT_THAT(advice("nosuch"), testing::Not(testing::HasSubstr("did you mean")));
+}
+
+TEST(Registry, EachFolderThatWasSearchedIsNamedOnce) {
+  const Environment path("CORELANE_DRIVER_PATH", "/nowhere:/nowhere");
+  const std::string message = open_device("nosuch").error().message();
+  const std::size_t first = message.find("/nowhere");
+  ASSERT_NE(first, std::string::npos) << message;
+  EXPECT_EQ(message.find("/nowhere", first + 1), std::string::npos) << message;
+}
+
 TEST(Registry, BadFaultsInTheEnvironmentAreAnError) {
   const Environment faults("CORELANE_FAULTS", "hang=often");
   const auto device = open_device("null:rk3588?name=faults");
