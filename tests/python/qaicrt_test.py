@@ -438,9 +438,16 @@ class Objects(Case):
                      lambda: qaicrt.InferenceHandle(), lambda: self.program().load(1)):
             with self.assertRaises(TypeError):
                 make()
-        for make in (lambda: qaicrt.QBuffer(np.zeros((4, 4))[:, 1]), lambda: qaicrt.QBuffer(size=5)):
-            with self.assertRaises(ValueError):
-                make()
+        with self.assertRaises(ValueError):
+            qaicrt.QBuffer(size=5)
+
+    def test_memory_that_is_not_contiguous_is_told_in_one_way(self):
+        import ml_dtypes
+        square = np.zeros((4, 4), np.float32)
+        for array in (square[:, 1], square[:, ::2], square[::2], np.zeros((4, 3)).T, np.zeros(8, np.uint8)[::2],
+                      np.zeros(8, ml_dtypes.bfloat16)[::2], np.broadcast_to(np.float32(1), (3,))):
+            with self.assertRaisesRegex(ValueError, r"memory of the ndarray is not contiguous; pass numpy\.ascontig"):
+                qaicrt.QBuffer(array)
 
 
 class Memory(Case):

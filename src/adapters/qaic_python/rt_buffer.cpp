@@ -37,6 +37,12 @@ std::shared_ptr<interpreter::HeldBuffer> memory_of(nb::handle value, bool& writa
   return interpreter::HeldBuffer::of(value.ptr(), PyBUF_SIMPLE);
 }
 
+/// Whether the elements of an array lie one after the other; true for what does not tell.
+bool is_in_rows(nb::handle value) {
+  const nb::object flags = nb::getattr(value, "flags", nb::none());
+  return PyObject_IsTrue(nb::getattr(flags, "c_contiguous", nb::bool_(true)).ptr()) == 1;
+}
+
 /// The buffer of a QBuffer, which lives as long as what was made of it.
 int show_memory(PyObject* self, Py_buffer* view, int flags) {
   const Buffer* buffer = nb::inst_ptr<Buffer>(self);
@@ -74,10 +80,11 @@ Buffer buffer_of(nb::handle value) {
             .c_str());
   bool writable = false;
   auto held = memory_of(value, writable);
-  if (held == nullptr && nb::hasattr(value, "view")) {
-    // numpy has no letter for the element type; its bytes are what counts.
+  if (held == nullptr) {
     PyErr_Clear();
-    held = memory_of(value.attr("view")("uint8"), writable);
+    // numpy has no letter for the element type; its bytes are what counts.
+    if (is_in_rows(value) && nb::hasattr(value, "view"))
+      held = memory_of(value.attr("view")("uint8"), writable);
   }
   if (held == nullptr) {
     PyErr_Clear();
