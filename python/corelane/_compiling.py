@@ -8,7 +8,7 @@ import stat
 from typing import Any, Iterable, Mapping, Sequence
 
 from . import _native
-from ._errors import InvalidArgument, NoSuchFile, StatusError, translated
+from ._errors import InvalidArgument, NoSuchFile, StatusError, translated, unreadable
 from ._wire import field
 
 
@@ -59,7 +59,7 @@ def _source(model: Any) -> Any:
     if isinstance(model, (str, os.PathLike)):
         path = os.fsdecode(model)
         if not os.path.isfile(path):
-            raise NoSuchFile(f"model {path}: there is no such file")
+            raise NoSuchFile(f"model {path}: {unreadable(path)}")
         return path
     if isinstance(model, (bytes, bytearray, memoryview)):
         return model

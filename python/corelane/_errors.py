@@ -6,6 +6,7 @@ StatusError is what the native module raises; only this package should see it.
 
 from __future__ import annotations
 
+import os
 from types import MappingProxyType
 from typing import Iterable, Mapping
 
@@ -121,6 +122,13 @@ def numbered(kind: type, text: str, lines: bool = False) -> Exception:
     made = kind(f"[ONNXRuntimeError] : {number} : {name} : {text}")
     made.text = text
     return made
+
+
+def unreadable(path: str) -> str:
+    """Why `path`, which is no regular file, cannot be read: nothing is there, or something else."""
+    if os.path.isdir(path):
+        return "it is a folder, not a file"
+    return "it is no regular file" if os.path.exists(path) else "there is no such file"
 
 
 _INVALID_MODEL = ("RKNN_ERR_MODEL_INVALID", -6)

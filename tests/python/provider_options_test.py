@@ -156,6 +156,8 @@ class Tables(unittest.TestCase):
     def test_device_and_profile(self):
         self.assertEqual(session(profile="generic:5").device()["cores"], 5)
         self.assertEqual(session(device="null:rk3576").device()["cores"], 2)
+        both = session(device="null?a=1ms&name=left", profile="rk3576").device()
+        self.assertEqual(both["instance"], "null:rk3576#left")
         with self.assertRaises(RuntimeError):
             session(device="virtual:rk3588", profile="rk3576")
 

@@ -180,6 +180,7 @@ class Life(LiteCase):
             file.write(b"noise" * 99)
         self.refused(-1, lite.init_runtime, "load_rknn()")
         self.refused(-1, lambda: lite.load_rknn(self.path("none.rknn")), "no such file")
+        self.refused(-1, lambda: lite.load_rknn(os.path.dirname(self.model)), "it is a folder")
         self.refused(-1, lambda: lite.load_rknn(self.path("empty.rknn")), "empty")
         self.refused(-1, lambda: lite.load_rknn(b"RKNN"), "bytes")
         self.assertEqual(lite.load_rknn(self.path("noise.rknn")), 0)

@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import io
 import sys
+import tempfile
 import types
 import unittest
 import warnings
@@ -92,6 +93,11 @@ class Swap(unittest.TestCase):
 
     def test_no_such_file(self):
         self.refused(state.NoSuchFile, "NO_SUCHFILE", lambda: ort.InferenceSession("nope.onnx"))
+
+    def test_a_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.refused(state.InvalidProtobuf, f"Load model from {folder} failed",
+                         lambda: ort.InferenceSession(folder))
 
     def test_bad_bytes(self):
         self.refused(state.InvalidProtobuf, "INVALID_PROTOBUF", lambda: ort.InferenceSession(b"garbage"))
@@ -281,6 +287,14 @@ class Differences(unittest.TestCase):
     def test_each_is_a_test(self):
         for name in DIFFERENCES:
             self.assertTrue(hasattr(Swap, name), name)
+
+    @unittest.skipIf(ENGINE == "onnxruntime", "only Corelane has it")
+    def test_a_folder_is_named_as_such(self):
+        for kind, make in ((state.InvalidProtobuf, ort.InferenceSession), (state.NoSuchFile, ort.compile)):
+            with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(kind, "it is a folder, not a file"):
+                make(folder)
+            with self.assertRaisesRegex(kind, "it is no regular file"):
+                make("/dev/null")
 
     @unittest.skipIf(ENGINE == "onnxruntime", "only Corelane has it")
     def test_ours(self):

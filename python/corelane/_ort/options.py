@@ -65,9 +65,10 @@ def read_provider_options(options: Mapping[str, Any]) -> dict[str, Any]:
         raise RuntimeError("schedule and tp_mode exclude each other; leave one of them out")
     profile = read.pop("profile", None)
     if profile is not None:
-        if read.get("device", "virtual") and ":" in read.get("device", "virtual"):
+        kind, mark, rest = read.get("device", "").partition("?")
+        if ":" in kind:
             raise RuntimeError(f"profile {profile!r} and device {read['device']!r} both name a profile")
-        read["device"] = f"{read.get('device', 'virtual')}:{profile}"
+        read["device"] = f"{kind or 'virtual'}:{profile}{mark}{rest}"
     return read
 
 

@@ -12,7 +12,8 @@ from typing import Any, Callable, Mapping, Sequence
 import numpy as np
 
 from .. import _arrays, _native
-from .._errors import InvalidArgument, NoSuchFile, StatusError, numbered, translated
+from .._errors import (InvalidArgument, InvalidProtobuf, NoSuchFile, StatusError, numbered, translated,
+                       unreadable)
 from .._native import Code
 from .binding import IOBinding
 from .described import Described
@@ -84,6 +85,9 @@ class InferenceSession(Described):
     def _source(path_or_bytes: Any) -> Any:
         if isinstance(path_or_bytes, (str, os.PathLike)):
             path = os.fsdecode(path_or_bytes)
+            if os.path.exists(path) and not os.path.isfile(path):
+                raise numbered(InvalidProtobuf, f"Load model from {path} failed: {unreadable(path)}; give the path "
+                                                "of an ONNX model or a program file")
             if not os.path.isfile(path):
                 raise numbered(NoSuchFile, f"Load model from {path} failed:Load model {path} failed. "
                                            "File doesn't exist")

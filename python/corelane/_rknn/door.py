@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import Any, Callable
 
 from .. import _native
-from .._errors import StatusError
+from .._errors import StatusError, unreadable
 from . import runtime as cores
 from .log import Log, UsageError
 from .runtime import Runtime
@@ -53,7 +53,7 @@ class RuntimeDoor:
             raise UsageError(f"path: expected a path, given {type(path).__name__}")
         name = os.fsdecode(path)
         if not os.path.isfile(name):
-            raise UsageError(f"{name!r}: there is no such file; `corelane compile` makes one of an ONNX "
+            raise UsageError(f"{name!r}: {unreadable(name)}; `corelane compile` makes a program file of an ONNX "
                              "model")
         if os.path.getsize(name) == 0:
             raise UsageError(f"{name}: the file is empty")
@@ -118,7 +118,7 @@ class RuntimeDoor:
         if rknn_model is not None:
             try:
                 if not os.path.isfile(rknn_model):
-                    raise UsageError(f"{rknn_model}: there is no such file")
+                    raise UsageError(f"{rknn_model}: {unreadable(rknn_model)}")
                 metadata = _native.describe(os.fsdecode(rknn_model))["metadata"]
                 filled = [metadata[PLATFORM_KEY]] if PLATFORM_KEY in metadata else []
             except FAILURES as problem:

@@ -6,6 +6,7 @@ import os
 from typing import Any, Mapping, Sequence
 
 from .. import _native
+from .._errors import unreadable
 from .._rknn.log import Log, UsageError
 from ._config import Config, by_input, shapes
 from ._custom import CustomOperator, describe_results
@@ -79,7 +80,7 @@ def _source(model: Any) -> Any:
         raise UsageError(f"model: expected a path, given {type(model).__name__}")
     path = os.fsdecode(model)
     if not os.path.isfile(path):
-        raise UsageError(f"model {path!r}: there is no such file")
+        raise UsageError(f"model {path!r}: {unreadable(path)}")
     return path
 
 
