@@ -12,6 +12,7 @@
 #include "onnx/graph/onnx_walk.h"
 #include "onnx/infer/onnx_graph_facts.h"
 #include "onnx/onnx_complete.h"
+#include "onnx/onnx_import_from.h"
 #include "onnx/shape/onnx_batch.h"
 #include "onnx/shape/onnx_freeze.h"
 
@@ -89,29 +90,32 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
 }
 
 }  // namespace
+
+ExternalData external_data_of(const std::filesystem::path& path, const ImportOptions& options) {
+  if (path.empty() || !options.external_data_root.empty())
+    return {options.external_data_root, {}, options.strict_links};
+  std::error_code ec;
+  return {std::filesystem::absolute(path, ec).parent_path(),
+          std::filesystem::canonical(path, ec).parent_path(), options.strict_links};
+}
+
+Result<ImportedModel> import_from(ByteSpan model, ExternalData external,
+                                  const ImportOptions& options) {
+  return no_throw("the import",
+                  [&] { return import_checked(model, std::move(external), options); });
+}
+
 }  // namespace onnx
 
 Result<ImportedModel> import_onnx(ByteSpan model, const ImportOptions& options) {
-  return no_throw("the import", [&] {
-    onnx::ExternalData external(options.external_data_root, {}, options.strict_links);
-    return onnx::import_checked(model, std::move(external), options);
-  });
+  return onnx::import_from(model, onnx::external_data_of({}, options), options);
 }
 
 Result<ImportedModel> import_onnx_file(const std::filesystem::path& path,
                                        const ImportOptions& options) {
   return no_throw("the import", [&]() -> Result<ImportedModel> {
     CORELANE_ASSIGN(const MappedFile file, MappedFile::open(path));
-    std::filesystem::path root = options.external_data_root;
-    std::filesystem::path linked;
-    if (root.empty()) {
-      std::error_code ec;
-      // Two folders for a model that is a link: beside the link, and beside its target.
-      root = std::filesystem::absolute(path, ec).parent_path();
-      linked = std::filesystem::canonical(path, ec).parent_path();
-    }
-    onnx::ExternalData external(root, linked, options.strict_links);
-    auto imported = onnx::import_checked(file.bytes(), std::move(external), options);
+    auto imported = onnx::import_from(file.bytes(), onnx::external_data_of(path, options), options);
     if (!imported) return error(imported.error().wrap(path.string()));
     return imported;
   });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "onnx/graph/onnx_proto.h"
 #include "onnx/graph/onnx_tensor.h"
 
 namespace corelane::onnx {
@@ -96,6 +97,11 @@ Result<const MappedFile*> ExternalData::open(const std::string& location,
   }
   size_of_files_ += file->bytes().size();
   return by_location_[location] = &files_.emplace(path, std::move(*file)).first->second;
+}
+
+Result<ByteSpan> ExternalData::file(const std::string& location) {
+  CORELANE_ASSIGN(const MappedFile* file, open(location, location));
+  return file->bytes();
 }
 
 Result<ByteSpan> ExternalData::bytes_of(const ::onnx::TensorProto& tensor) {

@@ -8,7 +8,10 @@
 #include "corelane/base/bytes.h"
 #include "corelane/base/file.h"
 #include "corelane/base/status.h"
-#include "onnx/graph/onnx_proto.h"
+
+namespace onnx {
+class TensorProto;
+}
 
 namespace corelane::onnx {
 
@@ -23,6 +26,8 @@ class ExternalData {
   /// The tensor's bytes; they live as long as this object. kInvalidArgument (no root, location
   /// outside, link in strict mode), kNotFound, kIo, kMalformed (offset, length, key).
   Result<ByteSpan> bytes_of(const ::onnx::TensorProto& tensor);
+  /// The whole file at a location. Errors as of bytes_of().
+  Result<ByteSpan> file(const std::string& location);
   /// Of the files opened so far, each counted once however it is named.
   std::size_t size_of_files() const { return size_of_files_; }
 

@@ -6,8 +6,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <latch>
+#include <optional>
 #include <thread>
 
+#include "corelane/base/log.h"
+#include "corelane/device/host_operator.h"
 #include "runtime/program/static_forms.h"
 #include "runtime/testing/fake_program.h"
 
@@ -304,6 +307,35 @@ TEST(ContextShapeForms, ThreadsRunOnWhileFormsComeAndGo) {
   EXPECT_EQ(wrong, 0);
   EXPECT_GE(bench.setup.device->prepared.size(), kMostShapeForms);
   EXPECT_LE(bench.forms(), 1 + kMostShapeForms);
+}
+
+/// Its memory was used after it: the thread that makes forms works on when the log has been told.
+TEST(ContextShapeForms, AProgramThatACallbackOfTheLogDropsEndsWhenItsThreadIsDone) {
+  const log::Level level = log::level();
+  for (const char* line : {"takes 0.60 of the time", "has a form of its own"}) {
+    std::latch idle(1);
+    std::latch ended(1);
+    LoadOptions options;
+    options.host_operators = std::shared_ptr<device::HostOperatorTable>(
+        new device::HostOperatorTable, [&](device::HostOperatorTable* table) {
+          delete table;
+          ended.count_down();
+        });
+    std::optional<Bench> bench(options);
+    options.host_operators.reset();
+    log::set_level(log::Level::kDebug);
+    log::set_callback([&](log::Level, std::string_view, std::string_view text) {
+      if (text.find(line) == std::string_view::npos) return;
+      idle.wait();
+      bench.reset();
+      EXPECT_FALSE(ended.try_wait()) << line;
+    });
+    bench->run(5, kRunsBeforeForm);
+    idle.count_down();
+    ended.wait();
+    log::set_callback({});
+    log::set_level(level);
+  }
 }
 
 }  // namespace

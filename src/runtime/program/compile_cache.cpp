@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/text_parts.h"
+#include "base/trust/environment_switch.h"
 #include "base/trust/file_names.h"
 #include "base/trust/secure_environment.h"
 #include "corelane/base/file.h"
@@ -94,9 +95,10 @@ std::string distrust_entry(const fs::path& file) {
   return S_ISREG(info.st_mode) ? distrust(info) : "it is not a file";
 }
 
-/// For this user alone: what was compiled tells what the model is.
+/// For this user alone: what was compiled tells what the model is. Others may not write to the
+/// folder, so nobody sees a file there that others may write to.
 Status write_entry(const fs::path& file, ByteSpan bytes) {
-  CORELANE_TRY(write_file_atomic(file, bytes));
+  CORELANE_TRY(write_file_atomic(file, bytes, {file.parent_path()}));
   std::error_code ec;  // Its folder is nobody else's either.
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, ec);
   return {};
@@ -105,8 +107,8 @@ Status write_entry(const fs::path& file, ByteSpan bytes) {
 }  // namespace
 
 std::optional<CompileCache> CompileCache::from_environment() {
-  const char* enabled = environment("CORELANE_CACHE");
-  if (enabled != nullptr && std::string_view(enabled) == "0") return std::nullopt;
+  static constinit EnvironmentSwitch enabled{"CORELANE_CACHE", true};
+  if (!enabled.on()) return std::nullopt;
   std::uint64_t limit_mb = kDefaultLimitMb;
   if (const char* text = environment("CORELANE_CACHE_LIMIT_MB")) {
     const auto given = parse_number<std::uint64_t>(text);
@@ -173,6 +175,9 @@ std::string CompileCache::note(const std::string& key) const {
 }
 
 Status CompileCache::keep_note(const std::string& key, const std::string& text) const {
+  std::error_code ec;
+  // A program that is larger than the cache has no entry, and its note would stay for ever.
+  if (!fs::exists(path(key), ec)) return {};
   return write_entry(folder_ / (key + ".note"), as_byte_span(text));
 }
 

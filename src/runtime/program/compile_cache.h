@@ -21,6 +21,10 @@
 #include "corelane/program/program_file.h"
 #include "corelane/runtime/program.h"
 
+namespace corelane::onnx {
+class ExternalData;
+}
+
 namespace corelane::runtime {
 
 /// Any thread, any process.
@@ -54,9 +58,10 @@ class CompileCache {
 
 /// The key of a model: content of the bytes and of its external data, every option of import and
 /// preparation, version of this library, engine and instruction set of the device. An error when a
-/// key cannot be made (external data missing, outside `root`, or reached where links are refused):
-/// then the import speaks, the cache is not used.
-Result<std::string> compile_key(ByteSpan model, const std::filesystem::path& root,
+/// key cannot be made (external data missing, outside of the model's folders, or reached where
+/// links are refused): then the import speaks, the cache is not used. `external`: what the import
+/// will read, so that the key is of the same bytes.
+Result<std::string> compile_key(ByteSpan model, onnx::ExternalData& external,
                                 const LoadOptions& options, const device::DeviceInfo& info);
 
 }  // namespace corelane::runtime

@@ -11,7 +11,9 @@
 
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
+#include "onnx/onnx_import_from.h"
 #include "runtime/program/engine_trial.h"
+#include "runtime/program/program_load.h"
 #include "runtime/testing/fake_program.h"
 #include "runtime/testing/onnx_builder.h"
 
@@ -208,7 +210,8 @@ device::DeviceInfo info() {
 
 std::string key_of(const std::string& model, const LoadOptions& options = {},
                    const device::DeviceInfo& i = info()) {
-  return compile_key(as_byte_span(model), {}, options, i).value();
+  onnx::ExternalData none({}, {}, false);
+  return compile_key(as_byte_span(model), none, options, i).value();
 }
 
 TEST(CompileKey, TextOfUsersIsNotTakenForAnotherOption) {
@@ -313,39 +316,95 @@ TEST_F(CompileCacheTest, WhereTheSoonestEngineWinsNothingIsCompiledAgain) {
   EXPECT_EQ(cached.device->prepared.size(), 1U) << "the verdict is known";
 }
 
+/// y = x + a, of which "a" lies at `location`.
+std::string model_with_external(const std::string& location) {
+  return OnnxBuilder()
+      .input("x", {1})
+      .output("y", {1})
+      .external("a", {1}, testing::kOnnxFloat, location, 0, 4)
+      .node("Add", {"x", "a"}, {"y"})
+      .build();
+}
+
+/// The key of the model in the file `path`.
+Result<std::string> key_of_file(const fs::path& path, const LoadOptions& options = {}) {
+  const MappedFile model = MappedFile::open(path).value();
+  onnx::ExternalData external = onnx::external_data_of(path, options.import);
+  return compile_key(model.bytes(), external, options, info());
+}
+
 TEST_F(CompileCacheTest, KeyFollowsTheContentOfExternalData) {
-  const std::string model = OnnxBuilder()
-                                .input("x", {1})
-                                .output("y", {1})
-                                .external("a", {1}, testing::kOnnxFloat, "w.bin", 0, 4)
-                                .node("Add", {"x", "a"}, {"y"})
-                                .build();
-  const auto keyed = [&](LoadOptions options = {}) {
-    return compile_key(as_byte_span(model), folder_, options, info());
-  };
-  EXPECT_EQ(keyed().error().code(), Code::kNotFound);
+  const fs::path path = folder_ / "model.onnx";
+  std::ofstream(path) << model_with_external("w.bin");
+  EXPECT_EQ(key_of_file(path).error().code(), Code::kNotFound);
   std::ofstream(folder_ / "w.bin") << "aaaa";
-  const std::string first = keyed().value();
-  EXPECT_EQ(keyed().value(), first);
+  const std::string first = key_of_file(path).value();
+  EXPECT_EQ(key_of_file(path).value(), first);
   std::ofstream(folder_ / "w.bin") << "bbbb";
-  EXPECT_NE(keyed().value(), first);
-  LoadOptions strict;
-  strict.import.strict_links = true;
-  EXPECT_EQ(keyed(strict).error().code(), Code::kUnsupported);
+  EXPECT_NE(key_of_file(path).value(), first);
 }
 
 TEST_F(CompileCacheTest, ExternalDataOutsideTheFolderHaveNoKey) {
-  fs::create_directories(folder_ / "models");
+  const fs::path models = folder_ / "models";
+  fs::create_directories(models);
   std::ofstream(folder_ / "w.bin") << "aaaa";
-  const std::string model =
-      OnnxBuilder().external("a", {1}, testing::kOnnxFloat, "../w.bin", 0, 4).build();
-  EXPECT_EQ(compile_key(as_byte_span(model), folder_ / "models", {}, info()).error().code(),
-            Code::kInvalidArgument);
-  fs::create_symlink(folder_ / "w.bin", folder_ / "models" / "link.bin");
-  const std::string linked =
-      OnnxBuilder().external("a", {1}, testing::kOnnxFloat, "link.bin", 0, 4).build();
-  EXPECT_EQ(compile_key(as_byte_span(linked), folder_ / "models", {}, info()).error().code(),
-            Code::kInvalidArgument);
+  std::ofstream(models / "model.onnx") << model_with_external("../w.bin");
+  EXPECT_EQ(key_of_file(models / "model.onnx").error().code(), Code::kInvalidArgument);
+  fs::create_symlink(folder_ / "w.bin", models / "link.bin");
+  std::ofstream(models / "linked.onnx") << model_with_external("link.bin");
+  EXPECT_EQ(key_of_file(models / "linked.onnx").error().code(), Code::kInvalidArgument);
+  std::ofstream(models / "inside.bin") << "aaaa";
+  fs::create_symlink("inside.bin", models / "other.bin");
+  std::ofstream(models / "strict.onnx") << model_with_external("other.bin");
+  LoadOptions strict;
+  strict.import.strict_links = true;
+  EXPECT_TRUE(key_of_file(models / "strict.onnx"));
+  EXPECT_EQ(key_of_file(models / "strict.onnx", strict).error().code(), Code::kInvalidArgument);
+}
+
+/// The key was of the data beside the link's target, the program of those beside the link.
+TEST_F(CompileCacheTest, OfAModelThatIsALinkTheKeyIsOfWhatTheImportReads) {
+  for (const char* each : {"link", "store", "blobs"}) fs::create_directories(folder_ / each);
+  const fs::path stored = folder_ / "store" / "model.onnx";
+  const fs::path linked = folder_ / "link" / "model.onnx";
+  std::ofstream(stored) << model_with_external("w.bin");
+  std::ofstream(folder_ / "store" / "w.bin") << "aaaa";
+  fs::create_symlink(stored, linked);
+  std::ofstream(folder_ / "link" / "w.bin") << "bbbb";
+  EXPECT_NE(key_of_file(stored).value(), key_of_file(linked).value());
+  const std::string first = key_of_file(linked).value();
+  std::ofstream(folder_ / "link" / "w.bin") << "cccc";
+  EXPECT_NE(key_of_file(linked).value(), first);
+  // As stores of models are laid out: model and data are links to files of other names.
+  std::ofstream(folder_ / "blobs" / "1") << model_with_external("w.bin");
+  std::ofstream(folder_ / "blobs" / "2") << "dddd";
+  fs::remove(linked);
+  fs::remove(folder_ / "link" / "w.bin");
+  fs::create_symlink(folder_ / "blobs" / "1", linked);
+  fs::create_symlink(folder_ / "blobs" / "2", folder_ / "link" / "w.bin");
+  EXPECT_TRUE(key_of_file(linked));
+}
+
+/// A file that was put in the model's place after its key was made got the old model's entry.
+TEST_F(CompileCacheTest, TheProgramIsMadeOfTheBytesThatTheKeyIsOf) {
+  ::setenv("CORELANE_CACHE_DIR", (folder_ / "own").c_str(), 1);
+  const fs::path path = folder_ / "model.onnx";
+  std::ofstream(path) << testing::relu_model({4});
+  const auto mapped = std::make_shared<const MappedFile>(MappedFile::open(path).value());
+  fs::remove(path);
+  std::ofstream(path) << testing::relu_model({7});
+  LoadOptions options;
+  options.on = std::make_shared<testing::FakeDevice>(testing::one_in_one_out(Shape{4}));
+  const auto program = load_program(LoadInput{mapped->bytes(), mapped, path, mapped}, options);
+  ASSERT_TRUE(program) << program.error().to_string();
+  EXPECT_EQ((*program)->description.inputs[0].desc.shape, Shape{4});
+}
+
+TEST_F(CompileCacheTest, ANoteWithoutAnEntryIsNotKept) {
+  const CompileCache cache(folder_, 0);
+  ASSERT_TRUE(cache.store(key("a"), program()).ok());
+  ASSERT_TRUE(cache.keep_note(key("a"), "note").ok());
+  EXPECT_TRUE(fs::is_empty(folder_));
 }
 
 }  // namespace

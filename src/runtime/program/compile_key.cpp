@@ -1,16 +1,14 @@
 #include <fmt/format.h>
 
 #include <string>
-#include <system_error>
 
-#include "corelane/base/file.h"
 #include "corelane/onnx/import_revision.h"
 #include "corelane/onnx/onnx_lowering.h"
+#include "onnx/graph/onnx_external.h"
 #include "runtime/program/compile_cache.h"
 #include "runtime/program/external_data.h"
 
 namespace corelane::runtime {
-namespace fs = std::filesystem;
 namespace {
 
 /// Text of users may hold what divides the parts of a key.
@@ -53,36 +51,21 @@ std::string import_text(const ImportOptions& o) {
 }
 
 /// One line for each external file: its location and content.
-Result<std::string> external_text(ByteSpan model, const fs::path& root,
-                                  const ImportOptions& options) {
+Result<std::string> external_text(ByteSpan model, onnx::ExternalData& external) {
   std::string text;
   CORELANE_ASSIGN(const auto locations, external_data_locations(model));
-  if (locations.empty()) return text;
-  if (root.empty() || options.strict_links)
-    return error(Code::kUnsupported, "external data are not followed for the cache's key");
-  std::error_code ec;
-  const fs::path base = fs::canonical(root, ec);
-  if (ec) return error(Code::kNotFound, "{}: {}", root.string(), ec.message());
   for (const std::string& location : locations) {
-    // Links are followed before the check: what counts is where the file really lies.
-    const fs::path file = fs::canonical(base / location, ec);
-    if (ec) return error(Code::kNotFound, "external data '{}': {}", location, ec.message());
-    const fs::path inside = file.lexically_relative(base);
-    if (inside.empty() || *inside.begin() == "..") {
-      return error(Code::kInvalidArgument, "external data '{}' lie outside the model's folder",
-                   location);
-    }
-    CORELANE_ASSIGN(const MappedFile mapped, MappedFile::open(file));
-    text += fmt::format("external {} {}\n", counted(location), content_hash(mapped.bytes()));
+    CORELANE_ASSIGN(const ByteSpan bytes, external.file(location));
+    text += fmt::format("external {} {}\n", counted(location), content_hash(bytes));
   }
   return text;
 }
 
 }  // namespace
 
-Result<std::string> compile_key(ByteSpan model, const fs::path& root, const LoadOptions& options,
-                                const device::DeviceInfo& info) {
-  CORELANE_ASSIGN(const std::string external, external_text(model, root, options.import));
+Result<std::string> compile_key(ByteSpan model, onnx::ExternalData& external,
+                                const LoadOptions& options, const device::DeviceInfo& info) {
+  CORELANE_ASSIGN(const std::string files, external_text(model, external));
   // The engine's version and its lowering's revision are in the key: a new release of either
   // compiles again.
   const Lowering* const lowering = lowering_for(info.engine);
@@ -90,7 +73,7 @@ Result<std::string> compile_key(ByteSpan model, const fs::path& root, const Load
       fmt::format("corelane {} import {} lowering {} device {} engine {} isa {}\nmodel {} {}\n",
                   version(), kImportRevision, lowering == nullptr ? "none" : lowering->tag(),
                   info.kind, info.engine, info.isa, model.size(), content_hash(model));
-  text += external;
+  text += files;
   text += import_text(options.import);
   text += fmt::format("precision {} fast {} profile {} replicate {}\n",
                       static_cast<int>(options.precision), options.fast_math,

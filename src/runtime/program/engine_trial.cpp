@@ -17,6 +17,7 @@
 #include "base/thread.h"
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
+#include "runtime/program/late_ends.h"
 #include "runtime/program/own_thread.h"
 
 namespace corelane::runtime {
@@ -207,6 +208,7 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
   }
 
   void work(std::vector<Input> given) {
+    const LateEnds late;
     Status status;
     try {
       const EngineVisit visit;

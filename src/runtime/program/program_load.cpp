@@ -7,16 +7,18 @@
 
 #include "base/deadline.h"
 #include "base/guard.h"
-#include "base/trust/secure_environment.h"
+#include "base/trust/environment_switch.h"
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
 #include "corelane/device/host_operator.h"
 #include "corelane/device/registry.h"
 #include "corelane/onnx/onnx_import.h"
 #include "corelane/runtime/file_kind.h"
+#include "onnx/onnx_import_from.h"
 #include "runtime/chain/chain_routes.h"
 #include "runtime/program/chain_load.h"
 #include "runtime/program/compile_cache.h"
+#include "runtime/program/late_ends.h"
 #include "runtime/program/load_limits.h"
 #include "runtime/program/open_files.h"
 
@@ -54,8 +56,8 @@ Status take_batch_range(const std::optional<BatchRange>& wanted, ProgramDescript
 }
 
 bool times_engines(const LoadOptions& options) {
-  const char* const enabled = environment("CORELANE_TIME_ENGINES");
-  return options.time_engines && (enabled == nullptr || std::string_view(enabled) != "0");
+  static constinit EnvironmentSwitch enabled{"CORELANE_TIME_ENGINES", true};
+  return options.time_engines && enabled.on();
 }
 
 /// What the caller gives, and what is known of the program from earlier.
@@ -73,7 +75,7 @@ Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device>
   CORELANE_TRY(take_batch_range(options.batch_range, description));
   CORELANE_TRY(check_memory(source, description.name, options));
   CORELANE_TRY(check_deadline(options.import.deadline, "the device's engine prepares the network"));
-  auto state = std::make_shared<ProgramState>();
+  const std::shared_ptr<ProgramState> state(new ProgramState, &LateEnds::end);
   state->device = std::move(device);
   state->description = std::move(description);
   state->host_operators = options.host_operators != nullptr
@@ -237,14 +239,14 @@ struct CacheEntry {
 };
 
 /// Whatever fails here, for want of memory too, costs the cache alone.
-CacheEntry entry_of(const LoadInput& input, const fs::path& root, const LoadOptions& options,
-                    const device::DeviceInfo& info) {
+CacheEntry entry_of(const LoadInput& input, onnx::ExternalData& external,
+                    const LoadOptions& options, const device::DeviceInfo& info) {
   CacheEntry entry;
   const Status looked = no_throw("looking into the compile cache", [&]() -> Status {
     auto cache = options.cache ? CompileCache::from_environment() : std::nullopt;
     if (!cache) return {};
     // Without a key the model is loaded past the cache; the import says what is wrong.
-    auto key = compile_key(input.bytes, root, options, info);
+    auto key = compile_key(input.bytes, external, options, info);
     if (!key) return {};
     entry.file = cache->find(*key);
     if (entry.file != nullptr && times_engines(options))
@@ -355,12 +357,8 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
         "vendor's tool, or choose another device (CORELANE_DEVICE; `corelane devices` lists them)",
         input.name(), info.instance, fmt::join(info.capabilities.image_kinds, ", "));
   }
-  fs::path root = options.import.external_data_root;
-  std::error_code ec;
-  // Of the real file, not of a link to it: external data lie beside that.
-  if (root.empty() && !input.path.empty()) root = fs::canonical(input.path, ec).parent_path();
-
-  const CacheEntry entry = entry_of(input, root, options, info);
+  onnx::ExternalData external = onnx::external_data_of(input.path, options.import);
+  const CacheEntry entry = entry_of(input, external, options, info);
   if (entry.file != nullptr) {
     auto state = load_cached(entry, device, input.name(), options);
     if (state) time_engines(**state, options, verdict_keeper(entry, *(*state)->executables));
@@ -368,9 +366,12 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
     log::warn("runtime", "the compile cache's entry for {} is not used: {}", input.name(),
               state.error().to_string());
   }
-  CORELANE_ASSIGN(auto imported, input.path.empty() ? import_onnx(input.bytes, options.import)
-                                                    : import_onnx_file(input.path, options.import));
-  const auto model = std::make_shared<const ImportedModel>(std::move(imported));
+  // Of the bytes that the key is of: the files may be others by now.
+  auto imported = onnx::import_from(input.bytes, std::move(external), options.import);
+  if (!imported)
+    return error(input.path.empty() ? imported.error()
+                                    : imported.error().wrap(input.path.string()));
+  const auto model = std::make_shared<const ImportedModel>(std::move(*imported));
   auto state = load_imported(model, std::move(device), input.name(), options);
   // After the load: what cannot be prepared is not worth a file.
   if (state && entry.cache) {

@@ -29,6 +29,7 @@ struct ProgramState {
   /// an abandoned job may keep longer than the program lives.
   std::shared_ptr<std::atomic<std::size_t>> context_bytes =
       std::make_shared<std::atomic<std::size_t>>(0);
+  std::unique_ptr<ProgramState> dropped_before;  ///< Of those that end late (LateEnds).
 };
 
 }  // namespace corelane

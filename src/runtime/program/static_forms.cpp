@@ -15,6 +15,7 @@
 #include "base/sync.h"
 #include "base/thread.h"
 #include "corelane/base/log.h"
+#include "runtime/program/late_ends.h"
 #include "runtime/program/own_thread.h"
 #include "runtime/program/shape_choice.h"
 
@@ -185,6 +186,7 @@ struct StaticForms::Core : std::enable_shared_from_this<Core> {
   }
 
   void work() {
+    const LateEnds late;
     while (std::optional<Due> next_due = next()) {
       const Use use = next_due->use;
       const Result<bool> result = make_one(use, std::move(next_due->inputs));
