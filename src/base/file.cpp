@@ -71,7 +71,9 @@ Status write_all(int fd, const fs::path& path, ByteSpan bytes) {
 fs::path temporary_name(const fs::path& path) {
   static std::atomic<std::uint64_t> count{0};
   static const std::uint32_t salt = std::random_device{}();
-  return path.parent_path() / fmt::format(".{}.{}.{:08x}.{}.tmp", path.filename().string(),
+  constexpr std::size_t kMostOfName = 180;  // A name has at most 255 bytes.
+  return path.parent_path() / fmt::format(".{}.{}.{:08x}.{}.tmp",
+                                          path.filename().string().substr(0, kMostOfName),
                                           ::getpid(), salt, count.fetch_add(1));
 }
 

@@ -43,6 +43,12 @@ TEST_F(FileTest, MapsWhatWasWritten) {
   EXPECT_EQ(as_string_view(read_file(path).value()), "hello");
 }
 
+TEST_F(FileTest, TheLongestNamesCanBeWritten) {
+  const fs::path path = folder_ / std::string(255, 'n');
+  ASSERT_TRUE(write_file_atomic(path, as_byte_span("hello")).ok());
+  EXPECT_EQ(as_string_view(read_file(path).value()), "hello");
+}
+
 TEST_F(FileTest, AMappingMovesAndTheSourceIsEmpty) {
   ASSERT_TRUE(write_file_atomic(folder_ / "a", as_byte_span("aa")).ok());
   ASSERT_TRUE(write_file_atomic(folder_ / "b", as_byte_span("bbb")).ok());

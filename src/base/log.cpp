@@ -6,9 +6,11 @@
 #include <atomic>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 
+#include "base/fork.h"
 #include "base/leaked.h"
 #include "base/sync.h"
 #include "base/trust/file_size_signal.h"
@@ -46,9 +48,11 @@ using CallbackPtr = std::shared_ptr<const Callback>;
 
 struct State {
   std::atomic<int> level{static_cast<int>(Level::kWarn)};
-  spdlog::sinks::stderr_sink_mt to_stderr;
+  Mutex print_mutex{LockRank::kLeaf};
+  spdlog::sinks::stderr_sink_st to_stderr CORELANE_GUARDED_BY(print_mutex);
   Mutex mutex{LockRank::kLeaf};
   CallbackPtr to_user CORELANE_GUARDED_BY(mutex);  // Null without a callback.
+  std::atomic<bool> swapping{false};               // `to_user` is neither the old one nor the new.
 
   State() {
     to_stderr.set_pattern("%Y-%m-%d %H:%M:%S.%e corelane %l %n: %v");
@@ -66,7 +70,15 @@ struct State {
 
   void print(const spdlog::details::log_msg& line) {
     const NoFileSizeSignal lost_instead;  // Where stderr is a file that may not grow.
+    const MutexLock lock(print_mutex);
     to_stderr.log(line);
+  }
+
+  /// In a forked child's only thread: those that held a mutex are the parent's.
+  void begin_anew() noexcept {
+    new (&print_mutex) Mutex(LockRank::kLeaf);
+    new (&mutex) Mutex(LockRank::kLeaf);
+    if (swapping.exchange(false)) new (&to_user) CallbackPtr();
   }
 
   /// A line that the callback itself causes goes to stderr, so that a callback cannot call itself
@@ -80,6 +92,9 @@ struct State {
 
 State& state() {
   static Leaked<State> s;  // Threads may log while the process ends.
+  static State* const present = &*s;
+  [[maybe_unused]] static const bool kRegistered =
+      (call_in_forked_child([] { present->begin_anew(); }), true);
   return *s;
 }
 
@@ -99,7 +114,9 @@ void set_callback(Callback callback) {
   CallbackPtr added = callback ? std::make_shared<Callback>(std::move(callback)) : nullptr;
   State& s = state();
   const MutexLock lock(s.mutex);
+  s.swapping = true;
   s.to_user.swap(added);  // The old callback is destroyed after the lock.
+  s.swapping = false;
 }
 
 void write(Level level, std::string_view part, std::string_view text) noexcept {

@@ -1,8 +1,12 @@
 #include "corelane/base/log.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -121,6 +125,35 @@ TEST(LogEnvironmentDeathTest, LevelComesFromTheEnvironment) {
   ::unsetenv("CORELANE_LOG");
   EXPECT_EXIT(std::_Exit(level() == Level::kWarn ? 0 : 1), ::testing::ExitedWithCode(0), "");
 }
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // Their own locks are held.
+/// The child waited for ever for the thread that was printing at the fork.
+TEST_F(LogTest, AForkedChildLogsWhileAThreadOfTheParentDoes) {
+  const int errors = ::dup(STDERR_FILENO);
+  const int nowhere = ::open("/dev/null", O_WRONLY);
+  ::dup2(nowhere, STDERR_FILENO);
+  std::atomic<bool> stop = false;
+  std::thread logging([&] {
+    while (!stop) warn("test", "a line of the parent");
+  });
+  int ended_by = 0;
+  for (int i = 0; i < 100 && ended_by == 0; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);  // Ends a child that waits.
+      warn("test", "a line of the child");
+      _exit(0);
+    }
+    ::waitpid(child, &ended_by, 0);
+  }
+  stop = true;
+  logging.join();
+  ::dup2(errors, STDERR_FILENO);
+  ::close(errors);
+  ::close(nowhere);
+  EXPECT_EQ(ended_by, 0);
+}
+#endif
 
 }  // namespace
 }  // namespace corelane::log
