@@ -105,8 +105,23 @@ TEST(Npy, DamageIsNamed) {
       Code::kMalformed);
   EXPECT_EQ(code(header("{'descr': '<f4', 'fortran_order': True, 'shape': (0,), }")),
             Code::kUnsupported);
-  EXPECT_EQ(code(header("{'descr': '>f4', 'fortran_order': False, 'shape': (0,), }")),
-            Code::kUnsupported);
+  // Words that begin as others do: long double, and bytes of no type.
+  for (const char* descr : {">f4", "<f16", "|V16", "|V20", "<f4x"}) {
+    EXPECT_EQ(code(header("{'descr': '" + std::string(descr) +
+                          "', 'fortran_order': False, 'shape': (0,), }")),
+              Code::kUnsupported);
+  }
+}
+
+TEST(Npy, MemoryThatIsTooSmallIsNotRead) {
+  const float values[2] = {1, 2};
+  TensorView view{values, sizeof(values), DType::kF32, Shape{2}, {}, {}};
+  EXPECT_TRUE(format_npy(view));
+  view.size = 7;
+  EXPECT_EQ(format_npy(view).error().code(), Code::kInvalidArgument);
+  view.size = sizeof(values);
+  view.data = nullptr;
+  EXPECT_EQ(format_npy(view).error().code(), Code::kInvalidArgument);
 }
 
 }  // namespace

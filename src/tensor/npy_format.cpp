@@ -109,8 +109,9 @@ Result<NpyArray> parse_npy(ByteSpan bytes, const std::string& name) {
   const std::string_view header = *read;
   const auto descr = field(header, "descr");
   NpyArray array;
+  // The whole word between the quotes: '<f16' is no '<f1'.
   for (const auto& [text, dtype] : kDescr)
-    if (descr.size() > 4 && descr.substr(1, 3) == text) array.dtype = dtype;
+    if (descr.size() > 4 && descr[4] == descr[0] && descr.substr(1, 3) == text) array.dtype = dtype;
   if (array.dtype == DType::kUndefined) {
     return error(Code::kUnsupported,
                  "{}: .npy type {} is not read; little-endian numbers and bool are (convert with "
@@ -138,6 +139,11 @@ Result<std::string> format_npy(const TensorView& view) {
   if (!count) {
     return error(Code::kInvalidArgument, "a .npy file of shape {}, which has open dimensions",
                  view.shape.to_string());
+  }
+  if (const std::size_t needed = dtype_bytes(view.dtype, *count);
+      view.size < needed || (view.data == nullptr && needed != 0)) {
+    return error(Code::kInvalidArgument, "a .npy file of shape {} from {} bytes; {} are needed",
+                 view.shape.to_string(), view.data == nullptr ? 0 : view.size, needed);
   }
   TensorView source = view;
   ByteVector wide;

@@ -33,6 +33,17 @@ TEST(Value, ATensorOfStringsHasItsElementsInPlace) {
   EXPECT_EQ(value.tensor().data, nullptr);
 }
 
+TEST(Value, AnEmptyTensorIsEmptyWhereverItsZeroStands) {
+  constexpr std::int64_t kLarge = std::int64_t{1} << 40;
+  for (const Shape& shape : {Shape{0, kLarge, kLarge}, Shape{kLarge, kLarge, 0}}) {
+    ValueBuilder builder;
+    const ByteVector bytes = builder.tensor(view_of({}, shape)).finish().value();
+    const auto value = read_value(bytes);
+    ASSERT_TRUE(value) << value.error().to_string();
+    EXPECT_EQ(value->shape(), shape);
+  }
+}
+
 TEST(Value, TheExampleOfItsPageIsWritten) {
   const std::vector<std::string_view> words = {"a", "bcd"};
   ValueBuilder builder;

@@ -79,11 +79,18 @@ class ValueReader {
     CORELANE_ASSIGN(const ByteSpan dims, in_.read_bytes(value.rank_ * sizeof(std::int64_t)));
     // As Shape::elements(), without a list: there may be a million tensors.
     value.count_ = 1;
+    bool empty = false;
+    bool too_large = false;
     for (std::size_t i = 0; i < value.rank_; ++i) {
       const std::uint64_t size = number_at(dims.data() + i * sizeof(std::uint64_t));
-      if (size > INT64_MAX || __builtin_mul_overflow(value.count_, size, &value.count_))
+      if (size > INT64_MAX)
         return error(Code::kMalformed, "a tensor of shape {}", value.shape().to_string());
+      empty |= size == 0;
+      too_large |= __builtin_mul_overflow(value.count_, size, &value.count_);
     }
+    if (empty) value.count_ = 0;
+    if (too_large && !empty)
+      return error(Code::kMalformed, "a tensor of shape {}", value.shape().to_string());
     if (value.dtype_ == DType::kString) return string_data(value.count_);
     const std::size_t size = dtype_bytes(value.dtype_, value.count_);
     // Before a list of that size is thought of: what is declared may be any size.
