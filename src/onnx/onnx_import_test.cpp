@@ -329,5 +329,19 @@ TEST(OnnxImport, OutputOfUnknownRankIsNotPassedOffAsAScalar) {
   EXPECT_TRUE(scalar.import()->description.findings.empty());
 }
 
+/// The list informs; with one more the model could not be compiled.
+TEST(OnnxImport, OverridableInitializersBeyondAFilesLimitAreLeftOut) {
+  TestModel model;
+  model.input("x", {1}).output("y", {1}).node("Relu", {"x"}, {"y"});
+  for (int i = 0; i < 4097; ++i) {
+    const std::string name = "c" + std::to_string(i);
+    model.input(name, {1}).floats(name, {1}, {1});
+  }
+  const auto imported = import_onnx(model.bytes(), {});
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(imported->description.inputs.size(), 1U);
+  EXPECT_EQ(imported->description.overridable.size(), 4096U);
+}
+
 }  // namespace
 }  // namespace corelane::onnx

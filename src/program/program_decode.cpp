@@ -185,6 +185,11 @@ class Decoder {
       return error(Code::kMalformed, "{} {}s; at most {} are allowed", list->size(), side,
                    format::kMaxIo);
     }
+    io_ += list->size();
+    if (io_ > format::kMaxIoOfFile) {
+      return error(Code::kMalformed, "more than {} inputs, outputs and initializers of all parts",
+                   format::kMaxIoOfFile);
+    }
     for (const schema::Io* io : *list) {
       if (!charge(8)) return overrun();
       CORELANE_TRY(entry(*io, side, out.emplace_back()));
@@ -237,6 +242,7 @@ class Decoder {
   }
 
   std::size_t budget_;
+  std::size_t io_ = 0;
   bool overrun_ = false;
 };
 

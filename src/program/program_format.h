@@ -48,6 +48,9 @@ inline constexpr std::uint32_t kMaxDepth = 16;
 inline constexpr std::size_t kMaxSegments = 1024;
 inline constexpr std::size_t kMaxRank = 16;
 inline constexpr std::size_t kMaxIo = 4096;
+/// Inputs, outputs and overridable initializers of all parts. Many may be one object of the file,
+/// and each takes some 400 bytes in memory.
+inline constexpr std::size_t kMaxIoOfFile = std::size_t{1} << 18;
 inline constexpr std::size_t kMaxCustomString = 1024;
 inline constexpr std::size_t kMaxParts = 256;
 inline constexpr std::size_t kMaxPartName = 255;

@@ -172,6 +172,30 @@ TEST(ProgramHeader, ARankOfSeventeenIsRefused) {
   EXPECT_THAT(decode_error(b), HasSubstr("17 dimensions"));
 }
 
+/// One object of the file may stand for any number of outputs, each of which takes memory.
+TEST(ProgramHeader, OutputsOfAllPartsAreCounted) {
+  fb::FlatBufferBuilder b;
+  const auto outputs = b.CreateVector(std::vector(4096, output(b)));
+  std::vector<fb::Offset<schema::Program>> parts;
+  for (int i = 0; i < 64; ++i) {
+    const auto name = b.CreateString(std::to_string(i));
+    schema::ProgramBuilder part(b);
+    part.add_part(name);
+    part.add_outputs(outputs);
+    parts.push_back(part.Finish());
+  }
+  const auto list = b.CreateVector(parts);
+  // What is copied may be as large as all bytes, used or not.
+  b.CreateString(std::string(std::size_t{60} << 20, ' '));
+  const auto name = b.CreateString("all");
+  schema::ProgramBuilder program(b);
+  program.add_part(name);
+  program.add_outputs(outputs);
+  program.add_parts(list);
+  b.Finish(program.Finish());
+  EXPECT_THAT(decode_error(b), HasSubstr("more than 262144 inputs, outputs and initializers"));
+}
+
 /// An output, and as many parts as `others` says, each with `depth` parts one within the other.
 fb::Offset<schema::Program> nested(fb::FlatBufferBuilder& b, int others, int depth) {
   std::vector<fb::Offset<schema::Program>> parts;

@@ -27,7 +27,7 @@ std::size_t content_bytes(const ProgramDescription& d) {
   std::size_t n = d.name.size() + d.producer.size() + d.compiler_version.size() + d.part.size();
   n += d.origin.producer_name.size() + d.origin.producer_version.size() + d.origin.domain.size();
   n += d.origin.description.size() + d.origin.graph_description.size();
-  for (const auto* side : {&d.inputs, &d.outputs}) {
+  for (const auto* side : {&d.inputs, &d.outputs, &d.overridable}) {
     for (const IoEntry& io : *side) {
       n += io.desc.name.size() + 8 * io.desc.shape.rank();
       for (const std::string& s : io.desc.dim_names) n += s.size();
@@ -45,10 +45,14 @@ std::size_t content_bytes(const ProgramDescription& d) {
   return n;
 }
 
+std::size_t io_count(const ProgramDescription& d) {
+  return d.inputs.size() + d.outputs.size() + d.overridable.size();
+}
+
 /// The program and its origin; an entry and its two quantizations.
 std::size_t table_count(const ProgramDescription& d) {
-  std::size_t tables = 2 + 3 * (d.inputs.size() + d.outputs.size()) + d.metadata.size() +
-                       d.findings.size() + d.custom_operators.size() + d.states.size();
+  std::size_t tables = 2 + 3 * io_count(d) + d.metadata.size() + d.findings.size() +
+                       d.custom_operators.size() + d.states.size();
   for (const auto& set : d.shape_sets) tables += 1 + set.size();
   return tables;
 }
@@ -61,8 +65,10 @@ Status check_limits(const std::vector<ProgramDescription>& parts,
   }
   std::size_t tables = segments.size();
   std::size_t bytes = 0;
+  std::size_t io = 0;
   for (const SegmentInfo& s : segments) bytes += s.tag.size();
   for (const ProgramDescription& d : parts) {
+    io += io_count(d);
     tables += table_count(d);
     bytes += content_bytes(d);
   }
@@ -71,6 +77,11 @@ Status check_limits(const std::vector<ProgramDescription>& parts,
                  "the description has {} tables (shapes, findings, "
                  "metadata, ...); at most {} are allowed",
                  tables, format::kMaxTables);
+  }
+  if (io > format::kMaxIoOfFile) {
+    return error(Code::kInvalidArgument,
+                 "{} inputs, outputs and initializers of all parts; at most {} are allowed", io,
+                 format::kMaxIoOfFile);
   }
   if (bytes > format::kMaxHeaderBytes) {
     return error(Code::kInvalidArgument,

@@ -9,6 +9,7 @@
 #include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_boundary.h"
 #include "onnx/graph/onnx_graph.h"
+#include "program/program_format.h"
 
 namespace corelane::onnx {
 namespace {
@@ -185,6 +186,8 @@ Status describe_overridable(const ::onnx::ModelProto& model, const ImportOptions
     if (!constants.contains(value.name())) continue;
     auto entry = describe_value(value, true);
     if (!entry) continue;
+    // The list informs; a program file has room for so many.
+    if (d.overridable.size() == program::kMaxIo) break;
     set_reported(options, *entry);
     d.overridable.push_back(std::move(*entry));
   }
