@@ -199,23 +199,38 @@ std::string default_device() {
 
 namespace {
 
-Result<std::shared_ptr<Device>> open_text(std::string chosen, const OpenOptions& options) {
-  if (chosen.empty()) {
-    const char* from_environment = environment("CORELANE_DEVICE");
-    chosen = from_environment != nullptr && *from_environment != '\0' ? from_environment
-                                                                      : default_device();
-  }
-  CORELANE_ASSIGN(DeviceSpec spec, parse_device_spec(chosen));
+/// A text that stands for a device here, its profile filled in.
+struct KnownDevice {
+  const DriverDescription* driver;
+  DeviceSpec spec;
+};
+Result<KnownDevice> find_device(std::string_view text) {
+  CORELANE_ASSIGN(DeviceSpec spec, parse_device_spec(text));
   CORELANE_ASSIGN(const DriverDescription* driver, find_description(spec.kind));
   if (driver->engine_only)
     return error(Code::kNotFound, "'{}' is an engine, not a device; known kinds: {}", spec.kind,
                  known_kinds());
   CORELANE_ASSIGN(spec, complete(*driver, std::move(spec)));
+  return KnownDevice{driver, std::move(spec)};
+}
+
+/// The device of `text`; of an empty one, what the environment names, else the default.
+Result<KnownDevice> choose_device(const std::string& text) {
+  if (!text.empty()) return find_device(text);
+  const std::string named = environment_text("CORELANE_DEVICE");
+  if (named.empty()) return find_device(default_device());
+  auto found = find_device(named);
+  if (!found) return error(found.error().wrap("CORELANE_DEVICE cannot be used"));
+  return found;
+}
+
+Result<std::shared_ptr<Device>> open_text(const std::string& text, const OpenOptions& options) {
+  CORELANE_ASSIGN(const KnownDevice known, choose_device(text));
   // A clock or a fault point belongs to one caller, so the device is not shared.
   const bool own =
       options.own_instance || options.clock != nullptr || options.fault_point != nullptr;
-  const auto open = [&] { return open_bare(*driver, spec, options); };
-  if (!own) return per_process<SharedDevices>().get(spec.to_string(), options.validate, open);
+  const auto open = [&] { return open_bare(*known.driver, known.spec, options); };
+  if (!own) return per_process<SharedDevices>().get(known.spec.to_string(), options.validate, open);
   CORELANE_ASSIGN(std::shared_ptr<Device> device, open());
   return options.validate ? wrap_validating(std::move(device)) : device;
 }

@@ -185,6 +185,9 @@ TEST(Registry, AKindThatWasMeantOtherwiseIsProposed) {
   EXPECT_THAT(advice(chip + "?name=left"), testing::HasSubstr("did you mean '" + usual + "'?"));
   EXPECT_THAT(advice("nul:generic:2"), testing::HasSubstr("did you mean 'null'?"));
   EXPECT_THAT(advice("nosuch"), testing::Not(testing::HasSubstr("did you mean")));
+  const Environment device("CORELANE_DEVICE", chip.c_str());
+  EXPECT_EQ(advice(""), "CORELANE_DEVICE cannot be used");
+  EXPECT_THAT(open_device().error().cause().message(), testing::HasSubstr("did you mean"));
 }
 
 TEST(Registry, EachFolderThatWasSearchedIsNamedOnce) {
