@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string_view>
 
 #include "base/guard.h"
-#include "base/trust/secure_environment.h"
+#include "base/trust/environment_switch.h"
 #include "corelane/base/file.h"
 #include "runtime/context/context_state.h"
 #include "runtime/program/program_load.h"
@@ -18,9 +17,8 @@ namespace {
 /// After its engines were chosen. The forms are of the engine that the user names: the one that the
 /// open form has ended up on may gain nothing from fixed shapes.
 void begin_forms(ProgramState& state, const LoadOptions& options) {
-  const char* const enabled = environment("CORELANE_STATIC_FORMS");
-  if (options.static_forms && (enabled == nullptr || std::string_view(enabled) != "0"))
-    state.executables->begin_shape_forms(options.engine);
+  static constinit EnvironmentSwitch enabled{"CORELANE_STATIC_FORMS", true};
+  if (options.static_forms && enabled.on()) state.executables->begin_shape_forms(options.engine);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "base/trust/environment_switch.h"
 #include "base/trust/secure_environment.h"
 
 namespace corelane::session {
@@ -30,6 +31,10 @@ bool is_switched_on(const char* value) noexcept {
   return false;
 }
 
-bool perf_from_environment() noexcept { return is_switched_on(environment("CORELANE_PRINT_PERF")); }
+bool perf_from_environment() noexcept {
+  constexpr const char* kName = "CORELANE_PRINT_PERF";
+  static constinit EnvironmentSwitch variable{kName, false};
+  return is_switched_on(environment(kName)) || variable.on();
+}
 
 }  // namespace corelane::session

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "base/fork.h"
 #include "base/leaked.h"
-#include "base/trust/secure_environment.h"
+#include "base/trust/environment_switch.h"
 #include "corelane/base/log.h"
 #include "edge/ledger.h"
 
@@ -63,8 +62,8 @@ bool same(const QBuffer& one, const QBuffer& other) noexcept {
 }  // namespace
 
 bool read_enabled() noexcept {
-  const char* const value = environment("CORELANE_QAIC_CHECK");
-  const bool on = value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+  static constinit EnvironmentSwitch variable{"CORELANE_QAIC_CHECK", false};
+  const bool on = variable.on();
   if (on) {
     (void)ledgers();
     std::atexit([] { report_leaks(); });

@@ -9,7 +9,7 @@
 #include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/memory/rknn_memory.h"
 #include "base/leaked.h"
-#include "base/trust/secure_environment.h"
+#include "base/trust/environment_switch.h"
 #include "edge/ledger.h"
 
 namespace corelane::rknn::check {
@@ -113,8 +113,8 @@ void report_leaks() noexcept {
 }  // namespace
 
 bool read_enabled() noexcept {
-  const char* const value = environment("CORELANE_RKNN_CHECK");
-  const bool on = value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+  static constinit EnvironmentSwitch variable{"CORELANE_RKNN_CHECK", false};
+  const bool on = variable.on();
   if (on) std::atexit([] { report_leaks(); });
   return on;
 }
