@@ -5,7 +5,6 @@
 
 #include <array>
 
-#include "base/trust/environment_switch.h"
 #include "base/trust/secure_environment.h"
 
 namespace corelane::session {
@@ -31,10 +30,6 @@ bool is_switched_on(const char* value) noexcept {
   return false;
 }
 
-bool perf_from_environment() noexcept {
-  constexpr const char* kName = "CORELANE_PRINT_PERF";
-  static constinit EnvironmentSwitch variable{kName, false};
-  return is_switched_on(environment(kName)) || variable.on();
-}
+bool perf_from_environment() noexcept { return is_switched_on(environment("CORELANE_PRINT_PERF")); }
 
 }  // namespace corelane::session
