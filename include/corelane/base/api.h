@@ -1,6 +1,10 @@
 /// Symbol visibility of the public interface. Everything else in the library is hidden.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "Corelane needs C++20: compile with -std=c++20"
+#endif
+
 #define CORELANE_API [[gnu::visibility("default")]]
 
 /// Version of this source tree; `corelane::version()` is that of the library in the process.
