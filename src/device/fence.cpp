@@ -11,6 +11,7 @@
 #include "base/guard.h"
 #include "base/reserve.h"
 #include "base/sync.h"
+#include "device/fence_order.h"
 #include "device/unique_fd.h"
 
 namespace corelane::device {
@@ -50,6 +51,7 @@ void Fence::signal(Status status) {
     // Under the lock: a waiter that returns may destroy the fence.
     impl_->changed.notify_all();
   }
+  before_descriptor_write();
   for (const UniqueFd& fd : exported) eventfd_write(fd.get(), 1);
   if (callbacks.empty()) return;
   for (const auto& f : callbacks) run_callback("device", "a fence's callback", f, result);
@@ -89,10 +91,12 @@ Result<int> Fence::export_fd() {
     return error(Code::kIo, "the system gives no descriptor for a fence: {} (see ulimit -n)",
                  std::generic_category().message(errno));
   const MutexLock lock(impl_->mutex);
-  if (impl_->signalled.load(std::memory_order_relaxed))
-    eventfd_write(ours.get(), 1);
-  else
+  if (!impl_->signalled.load(std::memory_order_relaxed)) {
     impl_->exported.push_back(std::move(ours));
+  } else {
+    before_descriptor_write();
+    eventfd_write(ours.get(), 1);
+  }
   return theirs.release();
 }
 

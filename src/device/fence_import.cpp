@@ -9,6 +9,7 @@
 #include "base/sync.h"
 #include "base/thread.h"
 #include "corelane/device/fence.h"
+#include "device/fence_order.h"
 #include "device/unique_fd.h"
 
 namespace corelane::device {
@@ -79,6 +80,7 @@ class Watcher {
     for (;;) {
       epoll_event event{};
       if (epoll_wait(epoll, &event, 1, -1) != 1) continue;
+      after_descriptor_wait();
       const std::uint64_t number = event.data.u64;  // The structure is packed.
       Watched found;
       {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "adapters/rknn/model/rknn_fault_support.h"
+#include "device/fence_order.h"
 
 namespace corelane::rknn::test {
 namespace {
@@ -17,13 +18,18 @@ using ::testing::HasSubstr;
 class EventFd {
  public:
   ~EventFd() { close(fd); }
-  void signal() const { eventfd_write(fd, 1); }
+  void signal() const {
+    device::before_descriptor_write();
+    eventfd_write(fd, 1);
+  }
   const int fd = eventfd(0, EFD_CLOEXEC);
 };
 
 bool readable(int fd, int timeout_ms) {
   pollfd p{fd, POLLIN, 0};
-  return poll(&p, 1, timeout_ms) == 1;
+  const bool is_readable = poll(&p, 1, timeout_ms) == 1;
+  device::after_descriptor_wait();
+  return is_readable;
 }
 
 // --- Blocking and in the background. ------------------------------------------------------------
