@@ -12,6 +12,7 @@
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/graph/onnx_walk.h"
 #include "onnx/infer/onnx_facts.h"
+#include "onnx/shape/onnx_freeze.h"
 
 namespace corelane::onnx {
 namespace {
@@ -126,13 +127,19 @@ class GraphWalk {
 
 }  // namespace
 
-Result<MemoryEstimate> estimate_memory(ByteSpan graph, ByteSpan constants) {
+Result<MemoryEstimate> estimate_memory(ByteSpan graph, ByteSpan constants,
+                                       const std::map<std::string, Shape>& inputs) {
   return no_throw("the estimate of memory", [&]() -> Result<MemoryEstimate> {
     const HeldModel held;
     ::onnx::ModelProto& model = *held;
     if (!model.ParseFromArray(graph.data(), static_cast<int>(graph.size())))
       return error(Code::kMalformed, "a network of {} bytes: protobuf cannot read it",
                    graph.size());
+    ImportOptions fixed;
+    fixed.input_shapes.insert(inputs.begin(), inputs.end());
+    // Shapes that do not fit are the engine's to refuse; the estimate is a lower bound without
+    // them.
+    static_cast<void>(freeze_dims(*model.mutable_graph(), fixed));
     for_each_tensor(model, [](::onnx::TensorProto& tensor) {
       if (!is_external(tensor)) make_raw(tensor);
     });

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
+#include "corelane/tensor/shape.h"
 
 namespace corelane::onnx {
 
@@ -21,7 +23,9 @@ struct MemoryEstimate {
 };
 
 /// `graph` and `constants` are the segments of a program file, which an import has made or
-/// check_network() has looked at. kMalformed, kOutOfMemory. Any thread.
-Result<MemoryEstimate> estimate_memory(ByteSpan graph, ByteSpan constants);
+/// check_network() has looked at; `inputs`: shapes of inputs by name, in place of the declared ones
+/// where these have open dimensions. kMalformed, kOutOfMemory. Any thread.
+Result<MemoryEstimate> estimate_memory(ByteSpan graph, ByteSpan constants,
+                                       const std::map<std::string, Shape>& inputs = {});
 
 }  // namespace corelane::onnx

@@ -7,10 +7,13 @@
 #include <chrono>
 #include <fstream>
 #include <limits>
+#include <map>
+#include <vector>
 
 #include "base/later.h"
 #include "corelane/base/clock.h"
 #include "onnx/shape/onnx_memory.h"
+#include "runtime/program/shape_choice.h"
 
 namespace corelane::runtime {
 namespace {
@@ -30,6 +33,28 @@ std::uint64_t machine_memory() {
 std::string amount(std::uint64_t bytes) {
   if (bytes == std::numeric_limits<std::uint64_t>::max()) return "more bytes than can be counted";
   return bytes >> 20 == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{} MiB", bytes >> 20);
+}
+
+std::uint64_t elements_of(const std::vector<Shape>& shapes) {
+  std::uint64_t sum = 0;
+  for (const Shape& shape : shapes) sum += shape.elements().value_or(0);
+  return sum;
+}
+
+/// Of the inputs of open dimensions; empty where nothing bounds them.
+std::map<std::string, Shape> largest_shapes(const ProgramDescription& d) {
+  std::vector<Shape> shapes;
+  for (const std::vector<Shape>& set : d.shape_sets)
+    if (shapes.empty() || elements_of(set) > elements_of(shapes)) shapes = set;
+  if (d.batch_range) {
+    shapes = declared_shapes(d);
+    for (Shape& shape : shapes)
+      if (shape.rank() > 0 && shape[0] == Shape::kOpen) shape[0] = d.batch_range->high;
+  }
+  std::map<std::string, Shape> named;
+  for (std::size_t i = 0; i < shapes.size() && i < d.inputs.size(); ++i)
+    named[d.inputs[i].desc.name] = shapes[i];
+  return named;
 }
 
 }  // namespace
@@ -57,13 +82,17 @@ Status late(const Status& failure, const std::string& name, const LoadOptions& o
       .with(Detail::kLimit, fmt::format("{} s", seconds));
 }
 
-Status check_memory(const ImageSource& source, const std::string& program,
+Status check_memory(const ImageSource& source, const ProgramDescription& description,
                     const LoadOptions& options) {
-  for (const StageSource& stage : source.stages)
-    CORELANE_TRY(check_memory(stage.image, stage.name, options));
+  for (const StageSource& stage : source.stages) {
+    ProgramDescription of_stage;
+    of_stage.name = stage.name;
+    CORELANE_TRY(check_memory(stage.image, of_stage, options));
+  }
   if (source.kind != "onnx") return {};
   const std::uint64_t allowed = memory_allowed(options);
-  CORELANE_ASSIGN(const auto need, onnx::estimate_memory(source.graph, source.constants));
+  CORELANE_ASSIGN(const auto need, onnx::estimate_memory(source.graph, source.constants,
+                                                         largest_shapes(description)));
   if (need.bytes <= allowed) return {};
   const std::string where =
       need.node.empty() ? std::string()
@@ -71,7 +100,7 @@ Status check_memory(const ImageSource& source, const std::string& program,
   return Status(error(Code::kOutOfMemory,
                       "program '{}' needs {} of memory by its shapes{}; {} are allowed: give more "
                       "(LoadOptions::load_memory), or export the model with smaller shapes",
-                      program, amount(need.bytes), where, amount(allowed)))
+                      description.name, amount(need.bytes), where, amount(allowed)))
       .with(Detail::kNode, need.node)
       .with(Detail::kOperator, need.op)
       .with(Detail::kGiven, std::to_string(need.bytes))

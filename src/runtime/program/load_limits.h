@@ -5,6 +5,7 @@
 #include <string>
 
 #include "corelane/base/status.h"
+#include "corelane/program/description.h"
 #include "corelane/runtime/load_options.h"
 #include "runtime/program/image_source.h"
 
@@ -20,9 +21,11 @@ LoadOptions with_deadline(const LoadOptions& options);
 /// The failure of a load of `name` that check_deadline() has ended, with the time that was allowed.
 Status late(const Status& failure, const std::string& name, const LoadOptions& options);
 
-/// kOutOfMemory where the network of `source`, as its shapes say, needs more than is allowed; the
-/// message names the node that needs the most. Images of other kinds pass.
-Status check_memory(const ImageSource& source, const std::string& program,
+/// kOutOfMemory where the network of `source` needs more than is allowed, by its shapes: the
+/// largest of its shape sets, the largest batch of its range, else the declared ones. The message
+/// names the node that needs the most. Images of other kinds pass; of a chain, the declared shapes
+/// count.
+Status check_memory(const ImageSource& source, const ProgramDescription& description,
                     const LoadOptions& options);
 
 }  // namespace corelane::runtime

@@ -61,6 +61,23 @@ TEST(LoadLimits, TheSameHoldsForProgramFiles) {
   EXPECT_EQ(Program::load(*file, o).error().code(), Code::kTimeout);
 }
 
+/// Open dimensions counted as 1, although the program says how large they get.
+TEST(LoadLimits, TheLargestShapesCount) {
+  const std::string open = testing::relu_model({std::string("n"), std::int64_t{1024}});
+  LoadOptions sets = options();
+  sets.on = std::make_shared<testing::FakeDevice>(testing::one_in_one_out(Shape{-1, 1024}));
+  LoadOptions range = sets;
+  sets.import.shape_sets = {{Shape{1, 1024}}, {Shape{4, 1024}}, {Shape{2, 1024}}};
+  range.import.batch_range = BatchRange{1, 4};
+  for (LoadOptions* each : {&sets, &range}) {
+    each->load_memory = 2 * 4 * 4096 + 1024;  // With the network itself.
+    const auto fits = Program::load(as_byte_span(open), *each);
+    EXPECT_TRUE(fits) << fits.error().to_string();
+    each->load_memory = 2 * 4 * 4096;
+    EXPECT_EQ(Program::load(as_byte_span(open), *each).error().code(), Code::kOutOfMemory);
+  }
+}
+
 TEST(LoadLimits, ALoadThatTakesTooLongIsGivenUpBetweenSteps) {
   LoadOptions o = options();
   o.load_timeout = Duration{1};
