@@ -6,6 +6,7 @@
 #include "cli/input_feed.h"
 #include "cli/load_generator.h"
 #include "cli/options.h"
+#include "cli/output_files.h"
 #include "corelane/base/file.h"
 
 namespace corelane::cli {
@@ -69,12 +70,33 @@ Result<LoadSettings> settings_of(const Arguments& a) {
   return settings;
 }
 
-/// A file that cannot be written is found before the measurement, not after it.
-Status check_outputs(const Arguments& a) {
-  CORELANE_TRY(check_output(a.out_json, "--out-json"));
-  CORELANE_TRY(check_output(a.out_csv, "--out-csv"));
-  CORELANE_TRY(check_output(a.out_trace, "--out-trace"));
-  return check_output(a.out_html, "--out-html");
+/// A file that cannot be written, or that is read, is found before the measurement, not after it.
+Status check_reports(const Arguments& a) {
+  ReadFiles read{possible_files(a.inputs), {a.open.model}, {}};
+  read.files.emplace_back(a.open.model);
+  return check_outputs({{"--out-json", a.out_json},
+                        {"--out-csv", a.out_csv},
+                        {"--out-trace", a.out_trace},
+                        {"--out-html", a.out_html}},
+                       read);
+}
+
+/// All reports are tried: one that cannot be written takes no other with it. The first failure.
+Status write_reports(const Arguments& a, const Json& report, const std::vector<LoadResult>& results,
+                     const Program& program) {
+  Status first;
+  const auto note = [&first](const Status& written) {
+    if (first.ok()) first = written;
+  };
+  note(write_text(a.out_json, json_text(report)));
+  if (!a.out_csv.empty()) note(write_text(a.out_csv, bench_csv(results)));
+  if (!a.out_html.empty()) {
+    std::vector<std::string> cores;
+    for (const auto& c : program.device()->info().cores) cores.push_back(c.name);
+    note(write_text(a.out_html, bench_page(report, results, cores)));
+  }
+  note(write_trace(a.out_trace, program));
+  return first;
 }
 
 /// Some failures are a figure of the report; where nothing worked, the first one is the outcome.
@@ -97,7 +119,7 @@ Result<int> outcome(const std::vector<LoadResult>& results) {
 }
 
 Result<int> run(const Global& global, const Arguments& a) {
-  CORELANE_TRY(check_outputs(a));
+  CORELANE_TRY(check_reports(a));
   if (a.poisson && a.rates.empty()) {
     return error(Code::kInvalidArgument,
                  "--poisson spaces arrivals of an open loop; give their --rate as well");
@@ -132,26 +154,28 @@ Result<int> run(const Global& global, const Arguments& a) {
   // Only from here on: before, Ctrl-C ends the command at once.
   const Interrupts interrupts;
   std::vector<LoadResult> results;
+  Status stopped;  // A point that cannot be measured ends the sweep; those before it count.
   for (const auto& point : points_of(a)) {
     if (Interrupts::pending()) break;
-    CORELANE_ASSIGN(auto result, measure(point));
-    report["points"].push_back(summarize_load(result));
+    auto result = measure(point);
+    if (!result) {
+      stopped = result.error();
+      break;
+    }
+    report["points"].push_back(summarize_load(*result));
     if (!global.json) print(line_text(report["points"].back()));
-    results.push_back(std::move(result));
+    results.push_back(std::move(*result));
   }
+  if (results.empty() && !stopped.ok()) return error(stopped);
+  if (!stopped.ok()) report["stopped"] = stopped.to_string();
   report["interrupted"] = Interrupts::pending();
   report["memory"] = to_json(program.memory());
   report["forms"] = forms_json(program);
-  if (!global.json) print(forms_text(program));
-  // Files last: a failure to write one loses no measurement on the terminal.
-  std::vector<std::string> cores;
-  for (const auto& c : program.device()->info().cores) cores.push_back(c.name);
-  CORELANE_TRY(write_text(a.out_json, report.dump(2) + "\n"));
-  if (!a.out_csv.empty()) CORELANE_TRY(write_text(a.out_csv, bench_csv(results)));
-  if (!a.out_html.empty()) CORELANE_TRY(write_text(a.out_html, bench_page(report, results, cores)));
-  CORELANE_TRY(write_trace(a.out_trace, program));
-  if (global.json) print_json(report);
-  return outcome(results);
+  const Status written = write_reports(a, report, results, program);
+  return print_outcome(global, report, forms_text(program),
+                       !stopped.ok()   ? Result<int>(error(stopped))
+                       : !written.ok() ? Result<int>(error(written))
+                                       : outcome(results));
 }
 
 }  // namespace

@@ -41,8 +41,31 @@ void print(const std::string& text) {
 
 // Names in a model are any bytes: what is not UTF-8 is replaced, not thrown over, and what is not
 // ASCII, such as control characters beyond it, is written as \uXXXX.
-void print_json(const Json& value) {
-  print(value.dump(2, ' ', true, Json::error_handler_t::replace) + "\n");
+std::string json_text(const Json& value) {
+  return value.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+void print_json(const Json& value) { print(json_text(value)); }
+
+int report_failure(const Status& status, bool json, Json found) {
+  if (json) {
+    found.update({{"error", code_name(status.code())},
+                  {"code", static_cast<int>(status.code())},
+                  {"message", status.to_string()}});
+    for (const auto& [key, value] : status.details())
+      found["details"][std::string(detail_name(key))] = value;
+    print_json(found);
+  }
+  std::fputs(fmt::format("corelane: {}\n", status.to_string()).c_str(), stderr);
+  return exit_code(status);
+}
+
+int print_outcome(const Global& global, const Json& found, const std::string& text,
+                  const Result<int>& outcome) {
+  if (!global.json) print(text);
+  if (!outcome) return report_failure(outcome.error(), global.json, found);
+  if (global.json) print_json(found);
+  return *outcome;
 }
 
 std::string shown(const Json& text) { return printable(text.get<std::string>()); }

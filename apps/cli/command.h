@@ -54,6 +54,15 @@ Action add_completion(CLI::App& parent, Global& global);
 /// at the end, by flush_output().
 void print(const std::string& text);
 void print_json(const Json& value);
+/// As print_json() writes it, on several lines; what is not UTF-8 is replaced.
+std::string json_text(const Json& value);
+/// Says a failure on stderr; with `json` also on stdout, in one document with `found`, what the
+/// command has to report nevertheless. The exit code.
+int report_failure(const Status& status, bool json, Json found = Json::object());
+/// What a command found, and how it ended: prints `found` with --json, else `text`, and the failure
+/// as report_failure() does.
+int print_outcome(const Global& global, const Json& found, const std::string& text,
+                  const Result<int>& outcome);
 /// A name of a model or a device in a table: control characters are written out.
 std::string shown(const Json& text);
 /// `json` with --json, else `text`.

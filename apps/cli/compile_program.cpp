@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/compile_target.h"
 #include "cli/options.h"
+#include "cli/output_files.h"
 #include "cli/quantize.h"
 #include "corelane/base/file.h"
 #include "corelane/base/printable.h"
@@ -220,12 +221,16 @@ Result<ByteVector> compiled(const Arguments& a, std::vector<std::string>& warnin
   CORELANE_ASSIGN(auto options, options_of(a));
   const std::string& model = a.models.front();
   if (!a.int8.int8) return compiled_network(model, a, options);
+  // So that the folder of the quantized model is removed in any case.
+  const Interrupts interrupts;
   CORELANE_ASSIGN(const auto quantized, quantize_model(model, options.import, a.int8));
   warnings = quantized.warnings;
   auto& declared = options.import.custom_operators;
   for (const auto& type : quantized.custom_operators)
     if (std::ranges::find(declared, type) == declared.end()) declared.push_back(type);
-  return compiled_network(quantized.path, a, options);
+  auto bytes = compiled_network(quantized.path, a, options);
+  if (Interrupts::pending()) return error(Code::kCancelled, "interrupted");
+  return bytes;
 }
 
 void print_findings(const ProgramDescription& description,
@@ -254,7 +259,7 @@ Result<std::vector<std::filesystem::path>> sources_of(const Arguments& a) {
   return sources;
 }
 
-/// Where the program is written; not onto one of its models.
+/// Where the program is written; not onto one of the files that it is made of.
 Result<std::filesystem::path> output_of(const Arguments& a) {
   CORELANE_ASSIGN(const auto parts, parts_of(a));
   if (a.output.empty() && a.target.empty() && parts.size() > 1) {
@@ -271,17 +276,12 @@ Result<std::filesystem::path> output_of(const Arguments& a) {
     output = target_file(output);
   }
   if (a.output.empty()) output = std::filesystem::path(parts[0].onnx).replace_extension(".rknn");
-  for (const PartSource& part : parts) {
-    // Also through links and by other spellings of the path.
-    std::error_code ec;
-    if (std::filesystem::equivalent(part.onnx, output, ec)) {
-      return error(Code::kInvalidArgument,
-                   "--output '{}' is the model itself; give another name so that it is kept",
-                   output.string());
-    }
-  }
   // Compiling may take minutes: whether the file can be written is asked before.
-  CORELANE_TRY(check_output(output.string(), "--output"));
+  CORELANE_ASSIGN(const auto sources, sources_of(a));
+  ReadFiles read{sources, {}, a.data_root};
+  for (const PartSource& part : parts) read.models.emplace_back(part.onnx);
+  for (const std::string& file : {a.int8.dataset, a.int8.operators}) read.files.emplace_back(file);
+  CORELANE_TRY(check_outputs({{"--output", output}}, read));
   return output;
 }
 

@@ -15,18 +15,11 @@
 namespace {
 
 using corelane::cli::Action;
+using corelane::cli::report_failure;
 
-int report(const corelane::Status& status, bool json) {
-  if (json) {
-    corelane::cli::Json j{{"error", corelane::code_name(status.code())},
-                          {"code", static_cast<int>(status.code())},
-                          {"message", status.to_string()}};
-    for (const auto& [key, value] : status.details())
-      j["details"][std::string(corelane::detail_name(key))] = value;
-    corelane::cli::print_json(j);
-  }
-  std::fputs(fmt::format("corelane: {}\n", status.to_string()).c_str(), stderr);
-  return corelane::cli::exit_code(status);
+/// Also where the command line was not understood.
+bool wants_json(int argc, char** argv) {
+  return std::find(argv + 1, argv + argc, std::string_view("--json")) != argv + argc;
 }
 
 /// A wrong command line: what is wrong, what is allowed, where the help is.
@@ -40,14 +33,13 @@ int report_usage(const CLI::App& app, const CLI::ParseError& problem, int argc, 
   // CLI11 complains of the word that it did not take, which may be the subcommand itself.
   std::string text = problem.what();
   const std::vector<std::string_view> words(argv + 1, argv + argc);
-  const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
   const auto first = std::find_if(words.begin(), words.end(),
                                   [](std::string_view word) { return !word.starts_with('-'); });
   if (chosen == nullptr && first != words.end())
     text = fmt::format("'{}' is not a subcommand", *first);
   if (chosen == nullptr) text += fmt::format("; allowed are {}", names);
   text += fmt::format("; see corelane {}--help", chosen ? chosen->get_name() + " " : "");
-  report(corelane::Status(corelane::Code::kInvalidArgument, text), json);
+  report_failure(corelane::Status(corelane::Code::kInvalidArgument, text), wants_json(argc, argv));
   return corelane::cli::kExitUsage;
 }
 
@@ -87,10 +79,10 @@ int run(int argc, char** argv) {
   for (std::size_t i = 0; i < subcommands.size(); ++i) {
     if (!subcommands[i]->parsed()) continue;
     const auto result = actions[i]();
-    const int code = result ? *result : report(result.error(), global.json);
+    const int code = result ? *result : report_failure(result.error(), global.json);
     // Also after a failure: what was printed so far may be lost.
     const corelane::Status written = corelane::cli::flush_output();
-    return written.ok() ? code : report(written, false);
+    return written.ok() ? code : report_failure(written, false);
   }
   return corelane::cli::kExitUsage;
 }
@@ -102,7 +94,10 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& e) {
-    std::fputs(fmt::format("corelane: internal error: {}\n", e.what()).c_str(), stderr);
-    return corelane::cli::kExitInternal;
+    const corelane::Status status(corelane::Code::kInternal, e.what());
+    const int code = report_failure(status, wants_json(argc, argv));
+    // The exit code tells already that something is wrong.
+    (void)corelane::cli::flush_output();
+    return code;
   }
 }

@@ -29,6 +29,18 @@ Json request_of(const std::string& model, const ImportOptions& import, const Qua
   return request;
 }
 
+/// The request's text. A path may be any bytes, JSON is UTF-8.
+Result<std::string> text_of(const Json& request) {
+  for (const auto& [key, value] : request.items()) {
+    const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (Json::parse(text) == value) continue;
+    return error(Code::kInvalidArgument,
+                 "--int8: {} {} is not UTF-8, and the quantizer takes UTF-8 only: rename it", key,
+                 text);
+  }
+  return request.dump();
+}
+
 Result<Json> answer_in(const std::filesystem::path& folder, const std::string& python, int code) {
   if (!is_file(folder / "answer.json")) {
     return error(Code::kNotFound,
@@ -54,7 +66,7 @@ Result<QuantizedModel> quantize_model(const std::string& model, const ImportOpti
   const auto request_path = folder.path() / "request.json";
   Json request = request_of(model, import, arguments);
   request["output"] = path;
-  const std::string text = request.dump();
+  CORELANE_ASSIGN(const std::string text, text_of(request));
   CORELANE_TRY(write_file_atomic(request_path, as_byte_span(text)));
   const std::string python = find_python(arguments.python);
   CORELANE_ASSIGN(const int code,

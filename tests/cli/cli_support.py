@@ -89,3 +89,17 @@ class CliTest(unittest.TestCase):
             self.assertIn(part, result.stderr, f"{words}")
         self.assertNotIn("Traceback", result.stderr)
         return result
+
+
+def interrupted_leaves_no_folder(test, *words):
+    """A command with --python that gets Ctrl-C while Python runs ends with 130, its temporary folder gone."""
+    folder = test.path / "temporary"
+    folder.mkdir()
+    script = test.path / "interrupts.sh"
+    script.write_text("#!/bin/sh\nkill -INT 0\n")  # The whole group, as Ctrl-C does.
+    script.chmod(0o755)
+    done = subprocess.run([CORELANE, *map(str, words), "--python", script], env={**os.environ, "TMPDIR": str(folder)},
+                          capture_output=True, text=True, timeout=60, start_new_session=True, check=False)
+    test.assertEqual(done.returncode, 130, done.stderr)
+    test.assertIn("interrupted", done.stderr)
+    test.assertEqual(list(folder.iterdir()), [])

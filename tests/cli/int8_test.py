@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from cli_support import CliTest, main
+from cli_support import CliTest, interrupted_leaves_no_folder, main
 
 OPERATORS = """
 import numpy as np
@@ -106,6 +106,11 @@ class Int8(CliTest):
         (without / "sitecustomize.py").write_text("import sys\nsys.modules['onnxruntime'] = None\n")
         self.fails(3, *words, env={"PYTHONPATH": str(without)},
                    parts=("onnxruntime", "pip install corelane[quantize]"))
+
+    def test_an_interrupted_compile_leaves_no_folder(self):
+        interrupted_leaves_no_folder(self, "compile", self.path / "tanh.onnx", "--int8", "--dataset",
+                                     self.path / "list.txt", "-o", self.path / "never.rknn")
+        self.assertFalse((self.path / "never.rknn").exists())
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ class Parts(CliTest):
         self.fails(3, "compile", *both, parts=("--output",))
         self.fails(3, "compile", both[0], both[0], *output, parts=("'decoder'", "--part NAME=FILE"))
         self.fails(3, "compile", *both, *output, "--attach", f"rknn={both[0]}", parts=("one network",))
-        self.fails(3, "compile", *both, "-o", both[1], parts=("is the model itself",))
+        self.fails(3, "compile", *both, "-o", both[1], parts=("which this command reads",))
         self.fails(3, "run", both[0], "--part", "x", "--random", parts=("only program files have parts",))
 
 

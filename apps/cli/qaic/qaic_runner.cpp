@@ -246,9 +246,9 @@ Result<int> run(const Global& global, const CLI::App& app, const RunnerOptions& 
   report["profiles"] = measured.run->profiler().written();
   report["profiles_dropped"] = measured.run->profiler().dropped();
   report["interrupted"] = Interrupts::pending();
-  print(global, report, as_text(results, measured.result, batch));
   note_profiles(measured.run->profiler(), o);
-  return outcome(*measured.run, measured.result);
+  return print_outcome(global, report, as_text(results, measured.result, batch),
+                       outcome(*measured.run, measured.result));
 }
 
 }  // namespace

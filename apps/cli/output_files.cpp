@@ -1,0 +1,85 @@
+#include "cli/output_files.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "cli/options.h"
+#include "corelane/base/file.h"
+#include "corelane/program/program_file.h"
+
+namespace corelane::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Whether `path` lies in `folder` or below it.
+bool is_below(const fs::path& path, const fs::path& folder) {
+  std::error_code ec;
+  const fs::path way = fs::weakly_canonical(path, ec).lexically_relative(
+      fs::weakly_canonical(folder.empty() ? fs::path(".") : folder, ec));
+  return !way.empty() && *way.begin() != "..";
+}
+
+/// Whether `path` is a file, no program of ours, that lies where the external data of `model` do
+/// and whose name the model holds. Its tensors are not looked at for that.
+bool may_be_data_of(const fs::path& path, const fs::path& model, const fs::path& data_root) {
+  const fs::path root = data_root.empty() ? model.parent_path() : data_root;
+  const auto data = MappedFile::open(path);
+  if (!data || detect_file_kind(data->bytes()) == FileKind::kProgram || !is_below(path, root))
+    return false;
+  const auto bytes = MappedFile::open(model);
+  return bytes && detect_file_kind(bytes->bytes()) == FileKind::kOnnx &&
+         as_string_view(bytes->bytes()).find(path.filename().string()) != std::string_view::npos;
+}
+
+Failure would_be_lost(const OutputFile& output, const std::string& what) {
+  return error(Code::kInvalidArgument, "{} '{}' is {}; give another name so that it is kept",
+               output.option, output.path.string(), what);
+}
+
+Status check_kept(const OutputFile& output, const ReadFiles& read) {
+  std::error_code ec;
+  if (!fs::is_regular_file(output.path, ec)) return {};
+  for (const fs::path& file : read.files)
+    // Also through links and by other spellings of the path.
+    if (fs::equivalent(file, output.path, ec))
+      return would_be_lost(output, "'" + file.string() + "', which this command reads");
+  for (const fs::path& model : read.models)
+    if (may_be_data_of(output.path, model, read.data_root))
+      return would_be_lost(output, "external data of '" + model.string() + "', by its name");
+  return {};
+}
+
+}  // namespace
+
+std::vector<fs::path> possible_files(const std::vector<std::string>& items) {
+  std::vector<fs::path> files;
+  for (const std::string& item : items) {
+    files.emplace_back(item);
+    for (auto at = item.find('='); at != std::string::npos; at = item.find('=', at + 1))
+      files.emplace_back(item.substr(at + 1));
+  }
+  return files;
+}
+
+Status check_outputs(const std::vector<OutputFile>& outputs, const ReadFiles& read) {
+  std::vector<std::pair<fs::path, const OutputFile*>> taken;
+  for (const OutputFile& output : outputs) {
+    if (output.path.empty()) continue;
+    CORELANE_TRY(check_kept(output, read));
+    CORELANE_TRY(check_output(output.path.string(), output.option));
+    std::error_code ec;
+    if (fs::exists(output.path, ec) && !fs::is_regular_file(output.path, ec)) continue;
+    const fs::path real = fs::weakly_canonical(fs::absolute(output.path, ec), ec);
+    const auto other =
+        std::ranges::find(taken, real, [](const auto& entry) { return entry.first; });
+    if (other != taken.end()) {
+      return error(Code::kInvalidArgument, "{} '{}' is the file of {} too; give each its own",
+                   output.option, output.path.string(), other->second->option);
+    }
+    taken.emplace_back(real, &output);
+  }
+  return {};
+}
+
+}  // namespace corelane::cli
