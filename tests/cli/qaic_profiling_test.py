@@ -135,7 +135,9 @@ class Profiling(CliTest):
             self.check_rows(rows[:100])
             total += samples + dropped
             dropped_in_all += dropped
-        self.assertEqual(total, count)
+        # A busy machine may write reports more slowly than inferences end.
+        lost = re.search(r"(\d+) inferences are in no report", result.stderr)
+        self.assertEqual(total + int(lost[1] if lost else 0), count)
         bars = sum(len(read_trace(self.report(f"trace-stream-{i}.json").read_text())) for i in range(len(latency)))
         self.assertEqual(bars, total - dropped_in_all)
 
