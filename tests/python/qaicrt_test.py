@@ -448,6 +448,9 @@ class Objects(Case):
                       np.zeros(8, ml_dtypes.bfloat16)[::2], np.broadcast_to(np.float32(1), (3,))):
             with self.assertRaisesRegex(ValueError, r"memory of the ndarray is not contiguous; pass numpy\.ascontig"):
                 qaicrt.QBuffer(array)
+        for objects in (np.array([None]), np.zeros(2, [("a", "f4"), ("b", "O")])):
+            with self.assertRaisesRegex(TypeError, "the ndarray holds Python objects; pass numbers"):
+                qaicrt.QBuffer(objects)
 
 
 class Memory(Case):

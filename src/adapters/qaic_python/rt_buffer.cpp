@@ -43,6 +43,12 @@ bool is_in_rows(nb::handle value) {
   return PyObject_IsTrue(nb::getattr(flags, "c_contiguous", nb::bool_(true)).ptr()) == 1;
 }
 
+/// Their memory is references of the interpreter, which bytes of a device must not replace.
+bool holds_objects(nb::handle value) {
+  const nb::object dtype = nb::getattr(value, "dtype", nb::none());
+  return PyObject_IsTrue(nb::getattr(dtype, "hasobject", nb::bool_(false)).ptr()) == 1;
+}
+
 /// The buffer of a QBuffer, which lives as long as what was made of it.
 int show_memory(PyObject* self, Py_buffer* view, int flags) {
   const Buffer* buffer = nb::inst_ptr<Buffer>(self);
@@ -77,6 +83,10 @@ Buffer buffer_of(nb::handle value) {
         ("a QBuffer is made of bytes, a numpy array or another object with memory, "
          "not of " +
          type_of(value))
+            .c_str());
+  if (holds_objects(value))
+    throw nb::type_error(
+        ("the " + type_of(value) + " holds Python objects; pass numbers, with astype(...)")
             .c_str());
   bool writable = false;
   auto held = memory_of(value, writable);
