@@ -11,6 +11,8 @@
 #include "corelane/base/file.h"
 // jpeglib.h needs size_t and FILE before it.
 #include <jpeglib.h>
+// After jpeglib.h: the numbers of its messages.
+#include <jerror.h>
 
 namespace corelane::common {
 namespace {
@@ -39,6 +41,7 @@ Result<Image> decode_png(ByteSpan bytes, const std::string& name, int channels) 
 struct JpegError {
   jpeg_error_mgr base;
   std::jmp_buf jump;
+  bool cut;  ///< The bytes ended before the picture did.
   char text[JMSG_LENGTH_MAX];
 };
 
@@ -49,15 +52,18 @@ void on_jpeg_error(j_common_ptr info) {
   std::longjmp(error->jump, 1);
 }
 
-// Warnings of libjpeg would go to stderr.
-void drop_jpeg_message(j_common_ptr) {}
+// Instead of printing warnings to stderr. libjpeg goes on with grey where the bytes end.
+void on_jpeg_message(j_common_ptr info, int level) {
+  if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF)
+    reinterpret_cast<JpegError*>(info->err)->cut = true;
+}
 
 /// False with the decoder's text in `error`. No object with a destructor lives across the jump.
 bool decode_jpeg_into(ByteSpan bytes, JpegError& error, Image& image) {
   jpeg_decompress_struct info{};
   info.err = jpeg_std_error(&error.base);
   error.base.error_exit = on_jpeg_error;
-  error.base.output_message = drop_jpeg_message;
+  error.base.emit_message = on_jpeg_message;
   if (setjmp(error.jump) != 0) {
     jpeg_destroy_decompress(&info);
     return false;
@@ -82,7 +88,8 @@ bool decode_jpeg_into(ByteSpan bytes, JpegError& error, Image& image) {
   }
   jpeg_finish_decompress(&info);
   jpeg_destroy_decompress(&info);
-  return true;
+  if (error.cut) std::snprintf(error.text, sizeof(error.text), "the file ends within the picture");
+  return !error.cut;
 }
 
 }  // namespace

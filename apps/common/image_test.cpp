@@ -4,7 +4,12 @@
 #include <png.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "corelane/base/file.h"
+// jpeglib.h needs size_t and FILE before it.
+#include <jpeglib.h>
 
 namespace corelane::common {
 namespace {
@@ -25,6 +30,47 @@ bool save_png(const std::filesystem::path& path, const Image& image) {
   png.height = static_cast<png_uint_32>(image.height);
   png.format = PNG_FORMAT_RGB;
   return png_image_write_to_file(&png, path.c_str(), 0, image.pixels.data(), 0, nullptr) != 0;
+}
+
+std::vector<std::byte> jpeg_of(Image image, bool progressive) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* memory = nullptr;
+  unsigned long size = 0;  // NOLINT(google-runtime-int): of libjpeg.
+  jpeg_mem_dest(&info, &memory, &size);
+  info.image_width = static_cast<JDIMENSION>(image.width);
+  info.image_height = static_cast<JDIMENSION>(image.height);
+  info.input_components = image.channels;
+  info.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&info);
+  if (progressive) jpeg_simple_progression(&info);
+  jpeg_start_compress(&info, TRUE);
+  while (info.next_scanline < info.image_height) {
+    JSAMPROW row = image.pixels.data() + std::size_t{3} * info.next_scanline * info.image_width;
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  jpeg_destroy_compress(&info);
+  const auto* begin = reinterpret_cast<const std::byte*>(memory);
+  std::vector<std::byte> bytes(begin, begin + size);
+  std::free(memory);
+  return bytes;
+}
+
+TEST(Image, JpegThatIsCutIsRefusedWhereverItEnds) {
+  for (const bool progressive : {false, true}) {
+    const auto bytes = jpeg_of(gradient(40, 24), progressive);
+    const auto whole = decode_image(bytes, "whole", 3);
+    ASSERT_TRUE(whole) << whole.error().to_string();
+    EXPECT_EQ(whole->pixels.size(), 40U * 24 * 3);
+    for (std::size_t n = 0; n < bytes.size(); ++n) {
+      const auto cut = decode_image(ByteSpan(bytes).first(n), "cut", 3);
+      ASSERT_FALSE(cut) << n;
+      EXPECT_EQ(cut.error().code(), Code::kMalformed);
+    }
+  }
 }
 
 TEST(Image, PngRoundTripKeepsPixels) {
