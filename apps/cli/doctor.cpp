@@ -144,12 +144,13 @@ void check_second_engine(Report& report, const std::string& kind, const std::str
              fmt::format("install {}; without it networks that need it are refused", engine));
 }
 
-/// Opens the device, which loads its engine: the most likely thing to be missing.
-void check_device(Report& report, const std::string& spec) {
+/// Opens the device, which loads its engine: the most likely thing to be missing. False where it
+/// does not open.
+bool check_device(Report& report, const std::string& spec) {
   auto dev = device::open_device(spec);
   if (!dev) {
     report.add("device", false, dev.error().to_string(), device_remedy(dev.error(), spec));
-    return;
+    return false;
   }
   const auto& info = (*dev)->info();
   report.add("device", (*dev)->health() == device::Health::kGood,
@@ -157,6 +158,7 @@ void check_device(Report& report, const std::string& spec) {
              "open it again; a lost device comes back after a reset");
   report.add("engine", true, fmt::format("{} ({})", info.engine, info.isa));
   if (info.engines.size() > 1) check_second_engine(report, info.kind, info.engines[1]);
+  return true;
 }
 
 std::string program_remedy(const Status& problem) {
@@ -176,7 +178,8 @@ std::string program_remedy(const Status& problem) {
   }
 }
 
-void check_program(Report& report, const std::string& path, const std::string& spec) {
+/// `device`: whether there is one to load it on.
+void check_program(Report& report, const std::string& path, const std::string& spec, bool device) {
   auto file = ProgramFile::open(path, Verify::kEverything);
   if (!file) {
     report.add("program", false, file.error().to_string(), program_remedy(file.error()));
@@ -188,6 +191,7 @@ void check_program(Report& report, const std::string& path, const std::string& s
   report.add("program version", d.compiler_version == current,
              fmt::format("{} here, {} in the file", current, d.compiler_version),
              "it still runs; compile it again to get this version's rewrites");
+  if (!device) return;  // Its check has the remedy.
   LoadOptions options;
   options.device = spec;
   // The file itself is on trial, not an earlier run of it.
@@ -260,9 +264,9 @@ Action add_doctor(CLI::App& parent, Global& global) {
                "library and program are of different builds: install both from one");
     check_machine(report);
     check_folder(report, "cache folder", cache_directory(), "CORELANE_CACHE_DIR");
-    check_device(report, *spec);
+    const bool device = check_device(report, *spec);
     check_backend_plugin(report);
-    if (!model->empty()) check_program(report, *model, *spec);
+    if (!model->empty()) check_program(report, *model, *spec, device);
     // The same checks as in the JSON, each remedy under the check that failed.
     std::string text;
     for (const auto& c : report.checks) {

@@ -16,9 +16,16 @@ std::string words(const CLI::App& app) {
   return text;
 }
 
-/// The first word that is a subcommand decides which options are offered; zsh reads the same
-/// script.
-std::string bash(const CLI::App& root) {
+/// How a shell takes the lines that a command prints as its offers.
+std::string offers_in_bash(const std::string& command) {
+  return "mapfile -t COMPREPLY < <(" + command + ")";
+}
+std::string offers_in_zsh(const std::string& command) {  // It has no mapfile.
+  return "COMPREPLY=($(" + command + "))";
+}
+
+/// The first word that is a subcommand decides which options are offered. For zsh, too.
+std::string bash(const CLI::App& root, std::string (*offers)(const std::string&)) {
   std::string cases;
   std::string names;
   for (const auto* sub : root.get_subcommands([](const CLI::App*) { return true; })) {
@@ -31,17 +38,27 @@ std::string bash(const CLI::App& root) {
       "  for w in \"${{COMP_WORDS[@]:1:COMP_CWORD-1}}\"; do case \"$w\" in\n{}  esac; done\n"
       "  [ -n \"$words\" ] || words=\"{}{}\"\n"
       "  if [ \"${{cur#-}}\" = \"$cur\" ] && [ \"$words\" != \"{}{}\" ]; then\n"
-      "    mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n  else\n"
-      "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n  fi\n}}\n"
+      "    local IFS=$'\\n'\n    {}\n  else\n    {}\n  fi\n}}\n"
       "complete -o filenames -F _corelane corelane\n",
-      cases, names, words(root), names, words(root));
+      cases, names, words(root), names, words(root), offers("compgen -f -- \"$cur\""),
+      offers("compgen -W \"$words\" -- \"$cur\""));
+}
+
+/// Between the single quotes of fish.
+std::string quoted_for_fish(const std::string& text) {
+  std::string quoted;
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return "'" + quoted + "'";
 }
 
 std::string fish(const CLI::App& root) {
   std::string text = "# fish completion for corelane\n";
   for (const auto* sub : root.get_subcommands([](const CLI::App*) { return true; })) {
-    text += fmt::format("complete -c corelane -n __fish_use_subcommand -a {} -d '{}'\n",
-                        sub->get_name(), sub->get_description());
+    text += fmt::format("complete -c corelane -n __fish_use_subcommand -a {} -d {}\n",
+                        sub->get_name(), quoted_for_fish(sub->get_description()));
     for (const auto* option : sub->get_options()) {
       for (const auto& name : option->get_lnames()) {
         text += fmt::format("complete -c corelane -n '__fish_seen_subcommand_from {}' -l {}\n",
@@ -65,9 +82,10 @@ Action add_completion(CLI::App& parent, Global& global) {
     if (*shell == "fish")
       script = fish(parent);
     else if (*shell == "zsh")
-      script = "#compdef corelane\nautoload -U +X bashcompinit && bashcompinit\n" + bash(parent);
+      script = "#compdef corelane\nautoload -U +X bashcompinit && bashcompinit\n" +
+               bash(parent, offers_in_zsh);
     else
-      script = bash(parent);
+      script = bash(parent, offers_in_bash);
     print(global, {{"shell", *shell}, {"script", script}}, script);
     return kExitOk;
   };

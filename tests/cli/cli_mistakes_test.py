@@ -147,6 +147,9 @@ class Mistakes(CliTest):
             check, = [c for c in json.loads(doctor.stdout)["checks"] if c["check"] == "program"]
             self.assertIn(part, check["found"])
             self.assertIn("corelane compile", check["remedy"])
+        # A program is not blamed for a device that does not open.
+        checks = json.loads(self.fails(1, "doctor", self.program, "-d", "nonsense", "--json").stdout)["checks"]
+        self.assertEqual([c["check"] for c in checks if not c["ok"]], ["device"])
         if os.geteuid() != 0:
             (self.path / "secret.rknn").write_bytes(b"x")
             (self.path / "secret.rknn").chmod(0)

@@ -4,6 +4,7 @@ python cli_test.py BUILD/bin/corelane
 """
 import fcntl
 import json
+import re
 import resource
 import shutil
 import struct
@@ -450,6 +451,23 @@ class Cli(CliTest):
     def test_completion_knows_the_options(self):
         for shell in ("bash", "zsh", "fish"):
             self.assertIn("precompile", self.ok("completion", shell).stdout)
+        for line in self.ok("completion", "fish").stdout.splitlines()[1:]:
+            self.assertNotIn("'", re.sub(r"'(?:[^'\\]|\\.)*'", "", line), line)  # All quotes are closed.
+
+    def test_completion_offers_words_and_files(self):
+        (self.path / "zz b.rknn").write_text("")
+        for shell in ("bash", "zsh"):
+            # bash reads what is for zsh as well, but for the lines that load zsh's reader of such scripts.
+            script = "\n".join(line for line in self.ok("completion", shell).stdout.splitlines()
+                               if "bashcompinit" not in line)
+            self.assertEqual("mapfile" in script, shell == "bash")
+            for words, offered in ((("ben",), ["bench"]), (("compile", "--prec"), ["--precompile"]),
+                                   (("inspect", "a"), ["zz b.rknn"])):
+                call = (f"COMP_WORDS=(corelane {' '.join(words)}); COMP_CWORD={len(words)}; _corelane; "
+                        'printf "%s\\n" "${COMPREPLY[@]}"')
+                done = subprocess.run(["bash", "-c", f"{script}\n{call}"], cwd=self.path, capture_output=True,
+                                      text=True, timeout=60, check=False)
+                self.assertEqual(done.stdout.splitlines(), offered, done.stderr)
 
 
 if __name__ == "__main__":
