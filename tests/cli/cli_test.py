@@ -462,7 +462,7 @@ class Cli(CliTest):
                                if "bashcompinit" not in line)
             self.assertEqual("mapfile" in script, shell == "bash")
             for words, offered in ((("ben",), ["bench"]), (("compile", "--prec"), ["--precompile"]),
-                                   (("inspect", "a"), ["zz b.rknn"])):
+                                   (("inspect", "zz"), ["zz b.rknn"])):
                 call = (f"COMP_WORDS=(corelane {' '.join(words)}); COMP_CWORD={len(words)}; _corelane; "
                         'printf "%s\\n" "${COMPREPLY[@]}"')
                 done = subprocess.run(["bash", "-c", f"{script}\n{call}"], cwd=self.path, capture_output=True,
