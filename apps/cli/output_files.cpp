@@ -1,6 +1,7 @@
 #include "cli/output_files.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "cli/options.h"
@@ -12,24 +13,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether `path` lies in `folder` or below it.
-bool is_below(const fs::path& path, const fs::path& folder) {
-  std::error_code ec;
-  const fs::path way = fs::weakly_canonical(path, ec).lexically_relative(
-      fs::weakly_canonical(folder.empty() ? fs::path(".") : folder, ec));
-  return !way.empty() && *way.begin() != "..";
+/// Where the model of these bytes says that external data lie: entries of the key "location", as
+/// every writer of protobuf writes them, with a value of less than 16 KiB.
+std::set<std::string_view> data_locations(std::string_view model) {
+  constexpr std::string_view kKey = "\x0a\x08location\x12";
+  std::set<std::string_view> locations;
+  for (auto at = model.find(kKey); at != std::string_view::npos; at = model.find(kKey, at + 1)) {
+    const std::string_view value = model.substr(at + kKey.size());
+    if (value.size() < 2) break;
+    // The length is a varint: seven bits a byte, the highest bit says that more follow.
+    const auto low = static_cast<unsigned char>(value[0]);
+    const auto high = static_cast<unsigned char>(value[1]);
+    const bool two = (low & 0x80U) != 0;
+    const std::size_t length = (low & 0x7FU) | (two ? (high & 0x7FU) << 7U : 0U);
+    locations.insert(value.substr(two ? 2 : 1, length));
+  }
+  return locations;
 }
 
-/// Whether `path` is a file, no program of ours, that lies where the external data of `model` do
-/// and whose name the model holds. Its tensors are not looked at for that.
-bool may_be_data_of(const fs::path& path, const fs::path& model, const fs::path& data_root) {
+/// Whether `path` is a file of external data of `model`, by whatever links.
+bool is_data_of(const fs::path& path, const fs::path& model, const fs::path& data_root) {
+  const auto file = MappedFile::open(model);
+  if (!file || detect_file_kind(file->bytes()) != FileKind::kOnnx) return false;
   const fs::path root = data_root.empty() ? model.parent_path() : data_root;
-  const auto data = MappedFile::open(path);
-  if (!data || detect_file_kind(data->bytes()) == FileKind::kProgram || !is_below(path, root))
-    return false;
-  const auto bytes = MappedFile::open(model);
-  return bytes && detect_file_kind(bytes->bytes()) == FileKind::kOnnx &&
-         as_string_view(bytes->bytes()).find(path.filename().string()) != std::string_view::npos;
+  return std::ranges::any_of(data_locations(as_string_view(file->bytes())),
+                             [&](std::string_view location) {
+                               std::error_code ec;
+                               return fs::equivalent(root / location, path, ec);
+                             });
 }
 
 Failure would_be_lost(const OutputFile& output, const std::string& what) {
@@ -45,8 +56,8 @@ Status check_kept(const OutputFile& output, const ReadFiles& read) {
     if (fs::equivalent(file, output.path, ec))
       return would_be_lost(output, "'" + file.string() + "', which this command reads");
   for (const fs::path& model : read.models)
-    if (may_be_data_of(output.path, model, read.data_root))
-      return would_be_lost(output, "external data of '" + model.string() + "', by its name");
+    if (is_data_of(output.path, model, read.data_root))
+      return would_be_lost(output, "external data of '" + model.string() + "'");
   return {};
 }
 

@@ -36,6 +36,10 @@ class Files(CliTest):
         self.assert_kept(image, *attach, "-o", link, parts=("--output", "link"))
         self.assert_kept(self.path / "outside.data", "compile", self.path / "outside.onnx", "-o",
                          self.path / "outside.data", parts=("external data of", "outside.onnx"))
+        hard = self.path / "hard.data"
+        hard.hardlink_to(self.path / "outside.data")
+        self.assert_kept(hard, "compile", self.path / "outside.onnx", "-o", hard, parts=("external data of",))
+        hard.unlink()
         data = self.path / "list.txt"
         data.write_text("x.npy\n")
         self.assert_kept(data, "compile", fixed, "--int8", "--dataset", data, "-o", data, parts=("list.txt",))
