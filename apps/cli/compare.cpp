@@ -99,10 +99,14 @@ std::string as_text(const Json& out) {
                           j["reference_shape"].dump(), shown(j["name"]));
       continue;
     }
-    text += fmt::format("{:<5} {:>12.3e} {:>12.3e} {:>12.9f}  {}\n",
-                        j["ok"].get<bool>() ? "ok" : "FAIL", j["max_error"].get<double>(),
-                        j["max_relative_error"].get<double>(), j["cosine"].get<double>(),
-                        shown(j["name"]));
+    text +=
+        fmt::format("{:<5} {:>12.3e} {:>12.3e} {:>12.9f}  {}", j["ok"].get<bool>() ? "ok" : "FAIL",
+                    j["max_error"].get<double>(), j["max_relative_error"].get<double>(),
+                    j["cosine"].get<double>(), shown(j["name"]));
+    // The figures are of the others.
+    if (const auto bad = j["not_finite_differs"].get<std::size_t>(); bad > 0)
+      text += fmt::format("  ({} differ in NaN or an infinity)", bad);
+    text += "\n";
   }
   return text + left_out_text(out["left_out"]);
 }

@@ -123,6 +123,7 @@ class Values(CliTest):
         plus, minus = self.path / "plus.onnx", self.path / "minus.onnx"
         out = self.fails(1, "compare", *self.compare(plus, minus, "-i", x, "--json"))
         self.assertEqual(json.loads(out.stdout)["outputs"][0]["not_finite_differs"], 1)
+        self.assertIn("(1 differ in NaN", self.fails(1, "compare", *self.compare(plus, minus, "-i", x)).stdout)
         self.ok("compare", *self.compare(plus, plus, "-i", x))
 
     def test_compare_refuses_a_reference_with_more_outputs(self):
