@@ -9,7 +9,8 @@
 namespace corelane::device {
 
 #ifdef __SANITIZE_THREAD__
-inline char all_descriptors;
+/// One in a process, which may have this library and a program's own copy of it.
+[[gnu::visibility("default")]] inline char all_descriptors;
 /// Before the write.
 inline void before_descriptor_write() { __tsan_release(&all_descriptors); }
 /// After the wait.
