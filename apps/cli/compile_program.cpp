@@ -251,7 +251,10 @@ void print_findings(const ProgramDescription& description,
 Result<std::vector<std::filesystem::path>> sources_of(const Arguments& a) {
   CORELANE_ASSIGN(const auto parts, parts_of(a));
   std::vector<std::filesystem::path> sources;
-  for (const PartSource& part : parts) sources.emplace_back(part.onnx);
+  for (const PartSource& part : parts) {
+    sources.emplace_back(part.onnx);
+    for (auto& file : external_data_of(part.onnx, a.data_root)) sources.push_back(std::move(file));
+  }
   for (const auto& item : a.attach) {
     CORELANE_ASSIGN(const auto pair, split_file(item, "--attach"));
     sources.emplace_back(pair.second);

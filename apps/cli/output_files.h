@@ -24,6 +24,11 @@ struct ReadFiles {
   std::filesystem::path data_root;
 };
 
+/// Files that hold constants of the ONNX model `model`, as far as they are there. None for another
+/// file, and for a model that cannot be read.
+std::vector<std::filesystem::path> external_data_of(const std::filesystem::path& model,
+                                                    const std::filesystem::path& data_root);
+
 /// The files that [NAME=]FILE options may mean, since names and paths may hold "=".
 std::vector<std::filesystem::path> possible_files(const std::vector<std::string>& items);
 

@@ -4,6 +4,7 @@ python cli_files_test.py BUILD/bin/corelane
 """
 import json
 import os
+import stat
 import subprocess
 
 import numpy as np
@@ -46,6 +47,13 @@ class Files(CliTest):
         image.unlink()
         for _ in range(2):  # A program is written over.
             self.ok("compile", self.path / "outside.onnx", "-o", self.path / "again.rknn")
+
+    def test_a_program_is_no_more_open_than_its_external_data(self):
+        program = self.path / "private.rknn"
+        os.chmod(self.path / "outside.data", 0o600)
+        self.ok("compile", self.path / "outside.onnx", "-o", program)
+        self.assertEqual(stat.S_IMODE(program.stat().st_mode), 0o600)
+        os.chmod(self.path / "outside.data", 0o644)
 
     def test_bench_keeps_what_it_reads(self):
         fixed, x = self.path / "fixed.onnx", self.path / "x.npy"

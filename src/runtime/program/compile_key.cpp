@@ -6,7 +6,7 @@
 #include "corelane/onnx/onnx_lowering.h"
 #include "onnx/graph/onnx_external.h"
 #include "runtime/program/compile_cache.h"
-#include "runtime/program/external_data.h"
+#include "corelane/runtime/external_data.h"
 
 namespace corelane::runtime {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/program/external_data.h"
+#include "corelane/runtime/external_data.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "base/wire.h"
 #include "onnx/graph/onnx_message.h"
 
-namespace corelane::runtime {
+namespace corelane {
 namespace {
 
 using onnx::Kind;
@@ -49,4 +49,4 @@ Result<std::vector<std::string>> external_data_locations(ByteSpan model) {
   return locations;
 }
 
-}  // namespace corelane::runtime
+}  // namespace corelane

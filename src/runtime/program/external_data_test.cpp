@@ -1,10 +1,10 @@
-#include "runtime/program/external_data.h"
+#include "corelane/runtime/external_data.h"
 
 #include <gtest/gtest.h>
 
 #include "runtime/testing/onnx_builder.h"
 
-namespace corelane::runtime {
+namespace corelane {
 namespace {
 
 using testing::OnnxBuilder;
@@ -64,4 +64,4 @@ TEST(ExternalData, DeepNestingIsRefused) {
 }
 
 }  // namespace
-}  // namespace corelane::runtime
+}  // namespace corelane
