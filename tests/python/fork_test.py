@@ -38,6 +38,15 @@ class Fork(unittest.TestCase):
     def test_child_of_a_parent_that_used_the_virtual_npu_is_refused(self):
         self.prints("use()\nprint(in_child(use))\nuse()\n", "8\n")
 
+    def test_so_is_one_of_a_parent_that_has_not_timed_its_engines(self):
+        # It begins on the second engine; the child ran on the first one, until the parent had opened that too.
+        self.prints("""
+os.environ["CORELANE_TIME_ENGINES"] = "1"
+for _ in range(2):
+    use()
+    print(in_child(use))
+""", "8\n8\n")
+
     def test_child_made_before_the_first_session_uses_the_virtual_npu(self):
         self.prints("print(in_child(use))\nuse()\n", "7\n")
 

@@ -81,14 +81,16 @@ ChosenEngine::Prepared ChosenEngine::prepare_first(const device::Image& image,
       });
 }
 
-ChosenEngine::OnSecond ChosenEngine::prepare_soonest(const device::Image& image,
-                                                     const device::PrepareOptions& options) {
-  if (!image.precompiled.empty()) return {};
+Result<ChosenEngine::OnSecond> ChosenEngine::prepare_soonest(
+    const device::Image& image, const device::PrepareOptions& options) {
+  if (!image.precompiled.empty()) return OnSecond{};
   auto prepared = prepare_on_second(image, options);
-  if (prepared) return std::move(*prepared);
+  // In a forked child, of whose parent this engine is. That the first one would serve would last
+  // until the parent has timed its engines.
+  if (prepared || prepared.error().code() == Code::kWrongState) return prepared;
   log::debug(kPart, "network '{}' does not begin on the second engine: {}", image.name,
              prepared.error().to_string());
-  return {};
+  return OnSecond{};
 }
 
 ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
@@ -109,7 +111,11 @@ ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
     if (program || program.error().code() == Code::kOutOfMemory) return program;
     return error(refused_by_both(refused, program.error()));
   }
-  OnSecond sooner = soonest ? prepare_soonest(image, options) : OnSecond{};
+  OnSecond sooner;
+  if (soonest) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(sooner, prepare_soonest(image, options));
+  }
   if (sooner.program != nullptr && knows_as_much(sooner.program->outputs(), image.outputs))
     return chosen(std::move(sooner), image.name, "it is prepared sooner; not timed yet");
   const bool alone = wish == EngineWish::kOpenVino &&

@@ -47,8 +47,9 @@ class ChosenEngine final : public device::LaneEngine {
   Result<OnSecond> prepare_on_second(const device::Image& image,
                                      const device::PrepareOptions& options);
   /// On the second engine, which compiles little; no program where the first one is as soon, or
-  /// where the second one does not take the network.
-  OnSecond prepare_soonest(const device::Image& image, const device::PrepareOptions& options);
+  /// where the second one does not take the network. kWrongState: the second one is the parent's.
+  Result<OnSecond> prepare_soonest(const device::Image& image,
+                                   const device::PrepareOptions& options);
   /// `why`: this engine and not the first one.
   Prepared prepare_second(const device::Image& image, const device::PrepareOptions& options,
                           const std::string& why);
