@@ -99,7 +99,7 @@ def child(case, inputs, engine, begin, report):
             pass
 
 
-def tried(case, inputs, engine, begin):
+def tried(attempt, case, inputs, engine, begin):
     """Numbers and texts of the variants that were tried, and the signal that ended it, or 0."""
     reader, writer = os.pipe()
     pid = os.fork()
@@ -109,7 +109,7 @@ def tried(case, inputs, engine, begin):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         try:
-            child(case, inputs, engine, begin, writer)
+            attempt(case, inputs, engine, begin, writer)
         except Exception:  # The model is refused.
             pass
         os._exit(0)
@@ -120,8 +120,9 @@ def tried(case, inputs, engine, begin):
     return lines, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(attempt, description):
+    """`attempt`: what a process does with a case from a variant on. Returns the exit status."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--engine", default="auto", choices=("auto", "openvino", "onnxruntime"))
     parser.add_argument("--only", default="", help="cases whose name has this text")
     parser.add_argument("--every", type=int, default=1, help="each N-th case alone")
@@ -136,7 +137,7 @@ def main():
         models += 1
         begin, before = 0, runs
         while True:
-            lines, number = tried(case, list(inputs), arguments.engine, begin)
+            lines, number = tried(attempt, case, list(inputs), arguments.engine, begin)
             runs += len(lines)
             if not number:
                 break
@@ -150,8 +151,8 @@ def main():
     print(f"{models} models, {refused} refused, {runs} runs, {ended} ended by a signal or by time")
     if refused > models // 2:
         sys.exit("most models are refused: nothing was tried")
-    sys.exit(1 if ended else 0)
+    return 1 if ended else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(child, __doc__))

@@ -255,5 +255,20 @@ TEST(OnnxSizes, FloatsToBoolAreThoseThatAreNotZero) {
   EXPECT_EQ(lowered(m).operators, "Equal Not");
 }
 
+/// Its importer asks for the largest number of the type, and reads what is not there.
+TEST(TypeFlaws, WhatHasNoLargestNumberIsForTheOtherEngine) {
+  const auto verdict = [](std::int32_t type, const std::vector<std::string>& inputs) {
+    TestModel m(22);
+    m.input("x", {2}, type).output("y", {2}, type).node("Clip", inputs, {"y"});
+    return lowered(m).verdict;
+  };
+  EXPECT_EQ(verdict(T::FLOAT, {"x"}), "");
+  EXPECT_EQ(verdict(T::INT8, {"x", "", "x"}), "");
+  EXPECT_THAT(verdict(T::BOOL, {"x", "x"}), HasSubstr("(Clip): a type without a largest number"));
+  EXPECT_EQ(verdict(T::BOOL, {"x", "x", "x"}), "");
+  for (const std::int32_t narrow : {T::INT4, T::UINT4})
+    EXPECT_THAT(verdict(narrow, {"x"}), HasSubstr("(Clip): numbers of less than a byte"));
+}
+
 }  // namespace
 }  // namespace corelane::onnx
