@@ -4,9 +4,9 @@
 
 #include "corelane/onnx/import_revision.h"
 #include "corelane/onnx/onnx_lowering.h"
+#include "corelane/runtime/external_data.h"
 #include "onnx/graph/onnx_external.h"
 #include "runtime/program/compile_cache.h"
-#include "corelane/runtime/external_data.h"
 
 namespace corelane::runtime {
 namespace {
