@@ -13,7 +13,6 @@
 #include "onnx/infer/onnx_macs.h"
 #include "onnx/lowering/onnx_contrib.h"
 #include "onnx/lowering/onnx_rules.h"
-#include "onnx/lowering/onnx_type_flaws.h"
 
 namespace corelane::onnx {
 namespace {
@@ -361,7 +360,6 @@ bool Rewriter::unfit(const ::onnx::NodeProto& node, std::string_view text) {
 void Rewriter::look_at(const ::onnx::NodeProto& node) {
   exact_.see(node, origin_, facts_);
   if (const char* flaw = contrib_flaw(node, facts_)) unfit(node, flaw);
-  if (const char* flaw = type_flaw(node, facts_)) unfit(node, flaw);
 }
 
 void Rewriter::judge(const ::onnx::GraphProto& graph) {

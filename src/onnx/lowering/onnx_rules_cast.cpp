@@ -1,4 +1,7 @@
 // Rules about element types and about nodes whose result is known without running them.
+#include <algorithm>
+#include <array>
+
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/lowering/onnx_inline.h"
 #include "onnx/lowering/onnx_rules.h"
@@ -46,6 +49,27 @@ Result<bool> float_cast(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.instead(node, "Not", {r.add("Equal", {node.input(0), r.scalar(from, 0)})});
 }
 
+/// Clip and the recurrences. In the standard they take no type of less than a byte; other operators
+/// with such a type are refused by the engine.
+Result<bool> narrow_type(Rewriter& r, const ::onnx::NodeProto& node) {
+  const DType dtype = dtype_from_onnx(r.of(node.input(0)).elem);
+  if (dtype == DType::kUndefined || dtype_bits(dtype) >= 8) return false;
+  return r.unfit(node, "numbers of less than a byte end the process in the engine");
+}
+
+/// In place of a bound that is left out, the engine reads the largest or smallest number of the
+/// type from a table, and reads past it for a type that the table lacks.
+Result<bool> unbounded_clip(Rewriter& r, const ::onnx::NodeProto& node) {
+  constexpr std::array kInTable{T::FLOAT, T::FLOAT16, T::BFLOAT16, T::DOUBLE, T::INT8,   T::INT16,
+                                T::INT32, T::INT64,   T::UINT8,    T::UINT16, T::UINT32, T::UINT64};
+  const bool bounded = (!input_of(node, 1).empty() && !input_of(node, 2).empty()) ||
+                       find_attribute(node, "min") != nullptr ||
+                       find_attribute(node, "max") != nullptr;
+  const std::int32_t elem = r.of(node.input(0)).elem;
+  if (bounded || std::ranges::find(kInTable, elem) != kInTable.end()) return false;
+  return r.unfit(node, "a type without a largest number ends the process in the engine");
+}
+
 /// The branch's nodes take the place of the If; the other branch is gone.
 Result<bool> constant_if(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto condition = r.of(node.input(0)).one_int();
@@ -64,6 +88,11 @@ constexpr Rule kRules[] = {
     {"CastLike", cast_like, "the type is known: a Cast"},
     {"Cast", float_cast, "floats to bool: those that are not 0"},
     {"BitCast", bit_cast, "between integers of one width: a Cast"},
+    {"Clip", narrow_type, "of 4-bit numbers: refused"},
+    {"Clip", unbounded_clip, "of a type whose bounds the engine does not know: refused"},
+    {"GRU", narrow_type, "of 4-bit numbers: refused"},
+    {"LSTM", narrow_type, "of 4-bit numbers: refused"},
+    {"RNN", narrow_type, "of 4-bit numbers: refused"},
     {"If", constant_if, "the condition is known: replaced by its branch"},
 };
 
