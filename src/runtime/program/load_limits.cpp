@@ -82,17 +82,14 @@ Status late(const Status& failure, const std::string& name, const LoadOptions& o
       .with(Detail::kLimit, fmt::format("{} s", seconds));
 }
 
-Status check_memory(const ImageSource& source, const ProgramDescription& description,
-                    const LoadOptions& options) {
-  for (const StageSource& stage : source.stages) {
-    ProgramDescription of_stage;
-    of_stage.name = stage.name;
-    CORELANE_TRY(check_memory(stage.image, of_stage, options));
-  }
+namespace {
+
+/// `inputs`: as of onnx::estimate_memory().
+Status check_network(const ImageSource& source, const std::string& program,
+                     const std::map<std::string, Shape>& inputs, const LoadOptions& options) {
   if (source.kind != "onnx") return {};
   const std::uint64_t allowed = memory_allowed(options);
-  CORELANE_ASSIGN(const auto need, onnx::estimate_memory(source.graph, source.constants,
-                                                         largest_shapes(description)));
+  CORELANE_ASSIGN(const auto need, onnx::estimate_memory(source.graph, source.constants, inputs));
   if (need.bytes <= allowed) return {};
   const std::string where =
       need.node.empty() ? std::string()
@@ -100,11 +97,20 @@ Status check_memory(const ImageSource& source, const ProgramDescription& descrip
   return Status(error(Code::kOutOfMemory,
                       "program '{}' needs {} of memory by its shapes{}; {} are allowed: give more "
                       "(LoadOptions::load_memory), or export the model with smaller shapes",
-                      description.name, amount(need.bytes), where, amount(allowed)))
+                      program, amount(need.bytes), where, amount(allowed)))
       .with(Detail::kNode, need.node)
       .with(Detail::kOperator, need.op)
       .with(Detail::kGiven, std::to_string(need.bytes))
       .with(Detail::kLimit, fmt::format("{} bytes", allowed));
+}
+
+}  // namespace
+
+Status check_memory(const ImageSource& source, const ProgramDescription& description,
+                    const LoadOptions& options) {
+  for (const StageSource& stage : source.stages)
+    CORELANE_TRY(check_network(stage.image, stage.name, {}, options));
+  return check_network(source, description.name, largest_shapes(description), options);
 }
 
 }  // namespace corelane::runtime

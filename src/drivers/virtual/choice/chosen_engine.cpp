@@ -85,8 +85,8 @@ Result<ChosenEngine::OnSecond> ChosenEngine::prepare_soonest(
     const device::Image& image, const device::PrepareOptions& options) {
   if (!image.precompiled.empty()) return OnSecond{};
   auto prepared = prepare_on_second(image, options);
-  // In a forked child, of whose parent this engine is. That the first one would serve would last
-  // until the parent has timed its engines.
+  // kWrongState: in a forked child whose parent has opened this engine. The child does not get the
+  // first engine instead: it could not open that either once the parent has timed both.
   if (prepared || prepared.error().code() == Code::kWrongState) return prepared;
   log::debug(kPart, "network '{}' does not begin on the second engine: {}", image.name,
              prepared.error().to_string());

@@ -1,7 +1,6 @@
 #include "drivers/virtual/ort/ort_program.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "corelane/device/soonest_engine.h"
@@ -131,17 +130,18 @@ Status OrtProgram::build() {
   return {};
 }
 
-/// The engine infers some shapes from what its optimiser has folded. Where it knows no dimension of
-/// an output, it infers nothing of the operator.
+/// The engine infers some shapes from constants that its optimiser has folded. An output of which
+/// it knows no dimension comes from an operator whose shapes it never infers.
 bool OrtProgram::optimising_tells_more() const {
-  const auto is_unknown = [](const TensorDesc& known, const TensorDesc& declared) {
-    const auto is_open = [](std::int64_t dim) { return dim == Shape::kOpen; };
-    return std::ranges::all_of(known.shape.dims(), is_open) &&
-           !std::ranges::all_of(declared.shape.dims(), is_open);
+  const auto is_all_open = [](const TensorDesc& desc) {
+    return std::ranges::all_of(desc.shape.dims(),
+                               [](std::int64_t dim) { return dim == Shape::kOpen; });
+  };
+  const auto is_inferred = [&](const TensorDesc& known, const TensorDesc& declared) {
+    return !is_all_open(known) || is_all_open(declared);
   };
   return !knows_as_much(outputs_, image_.outputs) &&
-         std::ranges::mismatch(outputs_, image_.outputs, std::not_fn(is_unknown)).in1 ==
-             outputs_.end();
+         std::ranges::equal(outputs_, image_.outputs, is_inferred);
 }
 
 Status OrtProgram::build_optimised(const PatchedModel& patched) {
