@@ -53,8 +53,11 @@ struct State {
   Mutex mutex{LockRank::kLeaf};
   CallbackPtr to_user CORELANE_GUARDED_BY(mutex);  // Null without a callback.
   std::atomic<bool> swapping{false};               // `to_user` is neither the old one nor the new.
+  static inline State* made = nullptr;             // The one of this process.
 
   State() {
+    made = this;
+    call_in_forked_child([] { made->begin_anew(); });
     to_stderr.set_pattern("%Y-%m-%d %H:%M:%S.%e corelane %l %n: %v");
     const char* wanted = environment("CORELANE_LOG");
     if (wanted == nullptr || *wanted == '\0') return;
@@ -74,7 +77,8 @@ struct State {
     to_stderr.log(line);
   }
 
-  /// In a forked child's only thread: those that held a mutex are the parent's.
+  /// In a forked child, whose only thread this is: a thread of the parent may have held a mutex at
+  /// the fork, and does not exist here to release it.
   void begin_anew() noexcept {
     new (&print_mutex) Mutex(LockRank::kLeaf);
     new (&mutex) Mutex(LockRank::kLeaf);
@@ -92,9 +96,6 @@ struct State {
 
 State& state() {
   static Leaked<State> s;  // Threads may log while the process ends.
-  static State* const present = &*s;
-  [[maybe_unused]] static const bool kRegistered =
-      (call_in_forked_child([] { present->begin_anew(); }), true);
   return *s;
 }
 
