@@ -263,7 +263,8 @@ Result<std::vector<std::filesystem::path>> sources_of(const Arguments& a) {
 }
 
 /// Where the program is written; not onto one of the files that it is made of.
-Result<std::filesystem::path> output_of(const Arguments& a) {
+Result<std::filesystem::path> output_of(const Arguments& a,
+                                        const std::vector<std::filesystem::path>& sources) {
   CORELANE_ASSIGN(const auto parts, parts_of(a));
   if (a.output.empty() && a.target.empty() && parts.size() > 1) {
     return error(Code::kInvalidArgument, "{} models make one program file; name it with --output",
@@ -280,7 +281,6 @@ Result<std::filesystem::path> output_of(const Arguments& a) {
   }
   if (a.output.empty()) output = std::filesystem::path(parts[0].onnx).replace_extension(".rknn");
   // Compiling may take minutes: whether the file can be written is asked before.
-  CORELANE_ASSIGN(const auto sources, sources_of(a));
   ReadFiles read{sources, {}, a.data_root};
   for (const PartSource& part : parts) read.models.emplace_back(part.onnx);
   for (const std::string& file : {a.int8.dataset, a.int8.operators}) read.files.emplace_back(file);
@@ -292,10 +292,10 @@ Result<int> run(const Global& global, const Arguments& a) {
   // Wrong values are named before anything else is looked at.
   if (auto options = options_of(a); !options && a.models.size() + a.parts.size() == 1)
     return error(options.error());
-  CORELANE_ASSIGN(const std::filesystem::path output, output_of(a));
+  CORELANE_ASSIGN(const auto sources, sources_of(a));
+  CORELANE_ASSIGN(const std::filesystem::path output, output_of(a, sources));
   std::vector<std::string> warnings;
   CORELANE_ASSIGN(auto bytes, compiled(a, warnings));
-  CORELANE_ASSIGN(const auto sources, sources_of(a));
   CORELANE_TRY(write_file_atomic(output, bytes, sources));
   // A pipe or a device cannot be read again.
   std::error_code ec;
