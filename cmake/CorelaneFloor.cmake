@@ -37,7 +37,7 @@ function(corelane_test name)
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE ${T_LIBS} corelane_options GTest::gmock GTest::gtest_main)
   # GoogleTest's macros hold an `else` of their own; in a body of one statement g++ points at it.
-  # The code of tests runs once; a third of the time that g++ needs for it at -O3 goes into optimizing.
+  # Tests run once: at -O3 g++ would spend a third of their compile time on optimizing them.
   target_compile_options(${name} PRIVATE -Wno-dangling-else "$<$<CONFIG:Release>:-O1>")
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)

@@ -35,7 +35,7 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
   /// Whether a signal came since the latest Interrupts was made. Any thread.
   static bool pending() noexcept;
-  /// A signal notifies nobody: who waits asks pending() again after so long.
+  /// A signal wakes no thread: a thread that waits calls pending() again after this time.
   static constexpr Duration kStep = std::chrono::milliseconds(50);
 };
 

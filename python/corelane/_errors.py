@@ -125,7 +125,7 @@ def numbered(kind: type, text: str, lines: bool = False) -> Exception:
 
 
 def unreadable(path: str) -> str:
-    """Why `path`, which is no regular file, cannot be read: nothing is there, or something else."""
+    """Why no model can be read from `path`: no file has this name, or it is a folder or a device."""
     if os.path.isdir(path):
         return "it is a folder, not a file"
     return "it is no regular file" if os.path.exists(path) else "there is no such file"

@@ -127,7 +127,8 @@ TEST(LogEnvironmentDeathTest, LevelComesFromTheEnvironment) {
 }
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // Their own locks are held.
-/// The child waited for ever for the thread that was printing at the fork.
+/// A thread of the parent may hold the mutex of stderr at the fork, and nobody releases it in the
+/// child.
 TEST_F(LogTest, AForkedChildLogsWhileAThreadOfTheParentDoes) {
   const int errors = ::dup(STDERR_FILENO);
   const int nowhere = ::open("/dev/null", O_WRONLY);

@@ -309,7 +309,7 @@ TEST(ContextShapeForms, ThreadsRunOnWhileFormsComeAndGo) {
   EXPECT_LE(bench.forms(), 1 + kMostShapeForms);
 }
 
-/// Its memory was used after it: the thread that makes forms works on when the log has been told.
+/// The callback is called by the thread that makes forms, which uses the program again afterwards.
 TEST(ContextShapeForms, AProgramThatACallbackOfTheLogDropsEndsWhenItsThreadIsDone) {
   const log::Level level = log::level();
   for (const char* line : {"takes 0.60 of the time", "has a form of its own"}) {

@@ -176,7 +176,7 @@ std::string CompileCache::note(const std::string& key) const {
 
 Status CompileCache::keep_note(const std::string& key, const std::string& text) const {
   std::error_code ec;
-  // A program that is larger than the cache has no entry, and its note would stay for ever.
+  // The cache holds no entry for a program above its limit, and nothing would ever remove the note.
   if (!fs::exists(path(key), ec)) return {};
   return write_entry(folder_ / (key + ".note"), as_byte_span(text));
 }
