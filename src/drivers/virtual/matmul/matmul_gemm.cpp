@@ -102,16 +102,18 @@ Gemm::Gemm(GemmForm form, std::int64_t m, std::int64_t k, std::int64_t n, std::s
     return;
   }
   const dnnl::memory::desc layout = packed_layout(form, k, n);
-  // oneDNN's kernels for tiles ("AMX") take as long for one row as for sixteen.
-  if (form == GemmForm::kI8 && m <= kFewRows && can_multiply_quads() && lies_in_quads(layout, k)) {
+  const auto made = describe(form, m, n, k, layout);
+  kernel_ = made.impl_info_str();
+  // oneDNN's kernels for tiles ("AMX") take as long for one row as for sixteen, and leave N up to
+  // 16, and N up to 32 with few rows, to its reference.
+  const bool slow = m <= kFewRows || std::string_view(kernel_).starts_with("ref");
+  if (form == GemmForm::kI8 && slow && can_multiply_quads() && lies_in_quads(layout, k)) {
     quads_ = true;
     kernel_ = "corelane:i8_quads";
     packed_a_.resize(m_ * quads_of(k_));
     scratch_bytes_ = packed_a_.size() * sizeof(std::int32_t);
     return;
   }
-  const auto made = describe(form, m, n, k, layout);
-  kernel_ = made.impl_info_str();
   scratch_bytes_ = made.scratchpad_desc().get_size();
   product_ = dnnl::matmul(made);
   stream_ = dnnl::stream(gemm_engine());
@@ -151,6 +153,7 @@ void Gemm::run_panels(const std::int8_t* a, const PackedB& b, std::int32_t* c) {
              [&](std::size_t first, std::size_t last) { multiply_i8(product, first, last); });
 }
 
+/// Split by panels of columns; by rows where there are fewer panels than threads.
 void Gemm::run_quads(const std::int8_t* a, const PackedB& b, std::int32_t* c) {
   const std::size_t quads = quads_of(k_);
   for (std::size_t row = 0; row < m_; ++row)
@@ -162,8 +165,19 @@ void Gemm::run_quads(const std::int8_t* a, const PackedB& b, std::int32_t* c) {
                               m_,
                               k_,
                               n_};
-  for_ranges(threads_, (n_ + kQuadColumns - 1) / kQuadColumns, 1,
-             [&](std::size_t first, std::size_t last) { multiply_quads(product, first, last); });
+  const std::size_t panels = (n_ + kQuadColumns - 1) / kQuadColumns;
+  if (panels >= threads_) {
+    for_ranges(threads_, panels, 1,
+               [&](std::size_t first, std::size_t last) { multiply_quads(product, first, last); });
+    return;
+  }
+  for_ranges(threads_, m_, 16, [&](std::size_t begin, std::size_t end) {
+    MultiplyQuads part = product;
+    part.quads += begin * quads;
+    part.c += begin * n_;
+    part.rows = end - begin;
+    multiply_quads(part, 0, panels);
+  });
 }
 
 /// Split by columns: with few rows all threads read A, and each reads its own part of B.

@@ -21,7 +21,6 @@ using device::CoreSet;
 using device::MatmulDesc;
 using device::Submission;
 
-constexpr MatmulTypes kBytes{DType::kI8, DType::kI8, DType::kI32};
 constexpr MatmulTypes kHalves{DType::kF16, DType::kF16, DType::kF32};
 
 std::shared_ptr<device::Device> open_npu() {

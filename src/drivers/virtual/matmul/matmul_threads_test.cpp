@@ -21,8 +21,6 @@ void omp_set_max_active_levels(int);
 namespace corelane::drivers::virtual_npu {
 namespace {
 
-constexpr MatmulTypes kBytes{DType::kI8, DType::kI8, DType::kI32};
-
 TEST(MatmulThreads, AForkedChildOfAPoolsOwnerTakesOneThread) {
   if (matmul_threads(2) < 2) GTEST_SKIP() << "one CPU";
   Product product(matmul_of(kBytes, 64, 256, 256));

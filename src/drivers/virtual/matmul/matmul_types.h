@@ -29,6 +29,7 @@ inline constexpr std::array kMatmulTypes{
     MatmulTypes{DType::kF16, DType::kI4, DType::kBF16},
     MatmulTypes{DType::kI8, DType::kI4, DType::kF16},
 };
+inline constexpr MatmulTypes kBytes{DType::kI8, DType::kI8, DType::kI32};
 
 inline device::MatmulDesc matmul_of(const MatmulTypes& types, std::int64_t m, std::int64_t k,
                                     std::int64_t n) {
