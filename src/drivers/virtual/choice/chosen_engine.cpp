@@ -69,6 +69,14 @@ ChosenEngine::Prepared ChosenEngine::prepare_second(const device::Image& image,
   return chosen(std::move(prepared), image.name, why);
 }
 
+/// Nobody asked for this engine, so that it may begin as is soonest.
+ChosenEngine::Prepared ChosenEngine::prepare_only_second(const device::Image& image,
+                                                         device::PrepareOptions options,
+                                                         const std::string& why) {
+  if (options.engine.empty()) options.engine = device::kSoonestEngine;
+  return prepare_second(image, options, why);
+}
+
 ChosenEngine::Prepared ChosenEngine::prepare_first(const device::Image& image,
                                                    const device::PrepareOptions& options,
                                                    bool alone) {
@@ -107,7 +115,7 @@ ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
   if (!image.unfit.empty()) {
     const Status refused = error(Code::kUnsupportedModel, "{}", image.unfit);
     if (wish == EngineWish::kOpenVino) return error(refused);
-    auto program = prepare_second(image, options, image.unfit);
+    auto program = prepare_only_second(image, options, image.unfit);
     if (program || program.error().code() == Code::kOutOfMemory) return program;
     return error(refused_by_both(refused, program.error()));
   }
@@ -124,7 +132,7 @@ ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
   if (program || wish == EngineWish::kOpenVino || !is_refusal(program.error())) return program;
   if (sooner.program != nullptr)
     return chosen(std::move(sooner), image.name, program.error().message());
-  auto other = prepare_second(image, options, program.error().message());
+  auto other = prepare_only_second(image, options, program.error().message());
   if (other || other.error().code() == Code::kOutOfMemory) return other;
   return error(refused_by_both(program.error(), other.error()));
 }

@@ -53,6 +53,8 @@ class ChosenEngine final : public device::LaneEngine {
   /// `why`: this engine and not the first one.
   Prepared prepare_second(const device::Image& image, const device::PrepareOptions& options,
                           const std::string& why);
+  Prepared prepare_only_second(const device::Image& image, device::PrepareOptions options,
+                               const std::string& why);
   static Prepared chosen(OnSecond prepared, const std::string& network, std::string why);
 
   const EngineWish wish_;

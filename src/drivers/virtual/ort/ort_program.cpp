@@ -1,6 +1,7 @@
 #include "drivers/virtual/ort/ort_program.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "corelane/device/soonest_engine.h"
@@ -20,6 +21,11 @@ constexpr std::string_view kReading = "ONNX Runtime cannot take the network";
 constexpr const char* kConstants = "corelane:constants";
 /// Two sessions may hold their own form of the constants for a while.
 constexpr std::size_t kMostPlainConstants = std::size_t{64} << 20;
+/// Constants from which the optimiser takes longer to lay them out for convolutions of pictures
+/// than the first run of a small picture gains by it.
+constexpr std::size_t kHeavyConstants = std::size_t{2} << 20;
+/// Elements of a small picture: 256 x 256 of three channels.
+constexpr std::int64_t kSmallPicture = std::int64_t{3} << 16;
 /// Not optimised, these compute in floats what the engine else computes in integers.
 constexpr std::string_view kQuantized[] = {"QuantizeLinear", "DequantizeLinear"};
 
@@ -54,6 +60,21 @@ Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const dev
   CORELANE_TRY(library.call<entry::AddExternalInitializersFromFilesInMemory>(
       kWhat, Code::kInternal, raw, &name, &bytes, &size, std::size_t{1}));
   return options;
+}
+
+bool is_picture(const TensorDesc& desc) { return desc.shape.rank() == 4; }
+
+/// One dimension beside the batch may be open, as the width of a line of text is.
+bool is_small_picture(const TensorDesc& desc) {
+  std::int64_t elements = 1;
+  int open = 0;
+  for (const std::int64_t dim : std::span(desc.shape.dims()).subspan(1)) {
+    if (dim == Shape::kOpen) ++open;
+    // Cut off, so that the product fits.
+    if (dim > 0)
+      elements = std::min(elements, kSmallPicture + 1) * std::min(dim, kSmallPicture + 1);
+  }
+  return open <= 1 && elements <= kSmallPicture;
 }
 
 /// Type and shape of an output as the engine found them, with no dimensions where it knows no rank.
@@ -218,14 +239,17 @@ Result<OrtProgram::CopyPtr> OrtProgram::make_copy(const PatchedModel& patched, s
 bool OrtProgram::begins_plain(const PatchedModel& patched) const {
   if (options_.engine != device::kSoonestEngine) return false;
   const auto has = [&](std::string_view op) { return patched.first_node.contains(op); };
-  // The optimiser lays pictures out for its convolutions: without it their first run takes longer
-  // than the load gains.
-  const bool takes_pictures =
-      patched.has_planes ||
-      std::ranges::any_of(inputs_, [](const TensorDesc& desc) { return desc.shape.rank() == 4; });
-  return !options_.profile_layers && operators_ == nullptr &&
-         constant_bytes_ <= kMostPlainConstants && std::ranges::none_of(kQuantized, has) &&
-         !(has("Conv") && takes_pictures);
+  if (options_.profile_layers || operators_ != nullptr || constant_bytes_ > kMostPlainConstants ||
+      std::ranges::any_of(kQuantized, has))
+    return false;
+  // The optimiser lays pictures out for its convolutions. Without it their first run may take
+  // longer than the load gains.
+  if (!has("Conv") || !(patched.has_planes || std::ranges::any_of(inputs_, is_picture)))
+    return true;
+  return constant_bytes_ >= kHeavyConstants &&
+         std::ranges::all_of(inputs_, [](const TensorDesc& desc) {
+           return !is_picture(desc) || is_small_picture(desc);
+         });
 }
 
 OrtProgram::CopyPtr OrtProgram::plain_copy() const {

@@ -561,7 +561,7 @@ std::string longs(const std::vector<std::int64_t>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::int64_t)};
 }
 
-TEST(OrtProgram, BeginsOptimisedWhereItIsNamedQuantizedOrAPicturesConvolution) {
+TEST(OrtProgram, BeginsOptimisedWhereItIsNamedQuantizedOrALightConvolutionOfAPicture) {
   EXPECT_FALSE(prepare_for("onnxruntime", onnx_image(relu_network()))->is_plain());
   EXPECT_FALSE(prepare_for("", onnx_image(relu_network()))->is_plain());
   const std::string timed = device::faster_engine("onnxruntime");
@@ -595,6 +595,27 @@ TEST(OrtProgram, BeginsOptimisedWhereItIsNamedQuantizedOrAPicturesConvolution) {
     ASSERT_NE(program, nullptr);
     EXPECT_FALSE(program->is_plain());
   }
+}
+
+/// A 1 x 1 convolution of three channels with 2 MiB of weights, for pictures of `dims`.
+std::shared_ptr<OrtProgram> prepare_heavy(const std::vector<std::int64_t>& dims) {
+  constexpr std::int64_t kOut = (1 << 21) / 12 + 1;
+  constexpr std::size_t kBytes = kOut * 12;
+  const std::string network = NetworkBuilder()
+                                  .input("x", dims)
+                                  .external("w", {kOut, 3, 1, 1}, kOnnxFloat, "corelane:constants",
+                                            "0", std::to_string(kBytes))
+                                  .node("Conv", {"x", "w"}, {"y"})
+                                  .output("y", {dims[0], kOut, dims[2], dims[3]})
+                                  .bytes();
+  return prepare_for(std::string(device::kSoonestEngine), onnx_image(network, ByteVector(kBytes)));
+}
+
+TEST(OrtProgram, BeginsPlainWhereAConvolutionHasManyWeightsForASmallPicture) {
+  EXPECT_TRUE(prepare_heavy({1, 3, 256, 256})->is_plain());
+  EXPECT_TRUE(prepare_heavy({-1, 3, 48, -1})->is_plain());
+  EXPECT_FALSE(prepare_heavy({1, 3, 256, 257})->is_plain());
+  EXPECT_FALSE(prepare_heavy({-1, 3, -1, -1})->is_plain());
 }
 
 /// Its program was given up for one of the other engine, which takes ten times as long to prepare.
