@@ -72,7 +72,7 @@ Status warm_up(std::vector<Caller>& callers, const LoadSettings& settings) {
   const auto until = real_clock()->now() + settings.warm_up;
   do {
     for (auto& c : callers) {
-      const Status status = c.context.run(settings.run);
+      Status status = c.context.run(settings.run);
       if (!status.ok() && exit_code(status) != kExitExecution) return status;
     }
   } while (real_clock()->now() < until && !Interrupts::pending());
@@ -138,7 +138,7 @@ Status drive(SetRun& run, Shared& shared) {
   while (const auto next = due_time(shared, shared.next++)) {
     for (TimePoint now = real_clock()->now(); now < *next && !Interrupts::pending();
          now = real_clock()->now()) {
-      const Status collected = collect_one(run, std::min(*next, now + Interrupts::kStep));
+      Status collected = collect_one(run, std::min(*next, now + Interrupts::kStep));
       if (!collected.ok() && collected.code() != Code::kTimeout) return collected;
     }
     if (Interrupts::pending()) break;

@@ -82,7 +82,7 @@ class Run {
       };
     }
     CORELANE_ASSIGN(LoadResult result,
-                    run_set_load({options_.set_size * options_.activations, 0, false},
+                    run_set_load({std::size_t{options_.set_size} * options_.activations, 0, false},
                                  runner_load(options_), program_, load));
     profiler_.finish();
     return result;
