@@ -47,7 +47,7 @@ bool FutureState::wait(const std::function<bool()>& interrupted) {
 }
 
 void FutureState::then(std::function<void(const Result<Outputs>&)> f) noexcept {
-  if (fork_count() != made_after_forks) {  // The callback thread is not of this process.
+  if (fork_count() != made_after_forks) {  // Their thread is not of this process.
     // No lock: a thread of the parent may have held it at the fork. Nothing here changes any more.
     run_callback("session", "a callback",
                  [&] { f(resolved() ? result : Result<Outputs>(error(lost_status()))); });
@@ -63,7 +63,7 @@ void FutureState::then(std::function<void(const Result<Outputs>&)> f) noexcept {
   // The result never changes now. The job holds a copy of it, not this state, which its handles
   // keep.
   Result<Outputs> value = no_throw("the result of a call", [this] { return result; });
-  callbacks->post_or_call(
+  thread->post_or_call(
       sure_once<void()>([value = std::move(value), call = std::move(f)] { call(value); }));
 }
 

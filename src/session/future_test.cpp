@@ -149,6 +149,7 @@ TEST(CallControl, TerminateFailsQueuedTasksAtOnceAndLaterOnesUntilReset) {
   Future other = session.submit(feed_of(bench.x)).value();
   call.control->terminate();
   EXPECT_EQ(waiting.get().error().code(), Code::kCancelled);
+  EXPECT_EQ(waiting.get().error().detail(Detail::kGiven), "terminate");
   EXPECT_EQ(session.submit(feed_of(bench.x), call).error().code(), Code::kCancelled);
   const Status refused = session.run(feed_of(bench.x), call).error();
   EXPECT_EQ(refused.code(), Code::kCancelled);
@@ -177,6 +178,7 @@ TEST(CallControl, TerminateReachesACallThatWaitsForRoom) {
   call.control->terminate();
   blocked.join();
   EXPECT_EQ(status.code(), Code::kCancelled);
+  EXPECT_EQ(status.detail(Detail::kGiven), "terminate");
   bench.run_out(session);
 }
 

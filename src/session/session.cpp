@@ -104,7 +104,7 @@ void CallControl::terminate() {
   for (const auto& [weak_core, weak_task] : calls) {
     const auto core = weak_core.lock();
     const auto task = weak_task.lock();
-    if (core != nullptr && task != nullptr) core->cancel(task);
+    if (core != nullptr && task != nullptr) core->cancel(task, true);
   }
 }
 
@@ -150,6 +150,7 @@ Status Session::run(IoBinding& binding, const CallOptions& options) {
   // Before anything can fail: the results of the run before must not pass for this one's.
   state.results.clear();
   Call call;
+  call.bound = true;
   for (std::size_t i = 0; i < state.inputs.size(); ++i) {
     if (!state.inputs[i]) {
       return error(Code::kInvalidArgument, "input '{}' is not bound; call bind_input for it",

@@ -50,6 +50,60 @@ TEST(SessionCallback, MayRunAndSubmitAndCloseItsSession) {
   EXPECT_EQ(session.statistics().callbacks, 21U);
 }
 
+TEST(SessionCallback, MayWaitForWhatAContinuationDoes) {
+  SessionBench bench("null:rk3588", false);
+  Session session = bench.session(bench.options());
+  std::promise<bool> came;
+  ASSERT_TRUE(session.run_async(feed_of(bench.x), [&](std::uint64_t, const Result<Outputs>&) {
+    const auto continued = std::make_shared<std::promise<void>>();
+    session.submit(feed_of(bench.x))->then([continued](const Result<Outputs>&) {
+      continued->set_value();
+    });
+    came.set_value(continued->get_future().wait_for(std::chrono::seconds(60)) ==
+                   std::future_status::ready);
+  }));
+  EXPECT_TRUE(came.get_future().get());
+  EXPECT_TRUE(session.close().ok());
+}
+
+TEST(SessionCallback, OfTwoSessionsMayCallEachOtherAtTheirLimits) {
+  SessionBench bench("null:rk3588", false);
+  SessionOptions options = bench.options();
+  options.max_pending_callbacks = 1;
+  Session sessions[] = {bench.session(options), bench.session(options)};
+  std::promise<void> entered[2];
+  std::promise<Status> answers[2];
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(sessions[i].run_async(
+        feed_of(bench.x),
+        [&, i, other = entered[1 - i].get_future().share()](std::uint64_t, const Result<Outputs>&) {
+          entered[i].set_value();
+          other.wait();  // Now both have as many pending callbacks as they may.
+          const auto outputs = sessions[1 - i].run(feed_of(bench.x));
+          answers[i].set_value(outputs ? Status() : outputs.error());
+        }));
+  }
+  for (auto& answer : answers) EXPECT_TRUE(answer.get_future().get().ok());
+  for (Session& session : sessions) EXPECT_TRUE(session.close().ok());
+}
+
+TEST(SessionCallback, ThatIsPendingHoldsNoBindingUp) {
+  SessionBench bench("null:rk3588");
+  SessionOptions options = bench.options();
+  options.max_pending_callbacks = 1;
+  Session session = bench.session(options);
+  IoBinding binding = session.io_binding().value();
+  ASSERT_TRUE(binding.bind_input("x", feed_of(bench.x).front().view).ok());
+  std::promise<void> done;  // The callback waits for the binding that is run elsewhere.
+  ASSERT_TRUE(session.run_async(
+      feed_of(bench.x), [&](std::uint64_t, const Result<Outputs>&) { done.get_future().wait(); }));
+  EXPECT_FALSE(session.try_submit(feed_of(bench.x)).value());
+  EXPECT_TRUE(session.run(binding).ok());
+  EXPECT_THAT(floats_of(binding.outputs().front()), ElementsAre(1, 2, 3, 4));
+  done.set_value();
+  EXPECT_TRUE(session.close().ok());
+}
+
 TEST(SessionCallback, MayDropTheLastHandle) {
   SessionBench bench("null:rk3588", false);
   auto last = std::make_shared<Session>(bench.session(bench.options()));

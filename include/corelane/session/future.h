@@ -47,12 +47,13 @@ class CORELANE_API Future {
   /// Cancels a task that has not started: true, and it resolves with kCancelled. False when it is
   /// too late; the result then comes as if this had not been called.
   bool cancel();
-  /// Calls `f` once when resolved, on the session's callback thread (never on a core's), in no
-  /// particular order with other callbacks. It may call any function; an exception goes to the log.
-  /// In a forked child of the process that made the call: at once, in this thread.
+  /// Calls `f` once when resolved, on the session's thread of continuations (never on a core's, nor
+  /// on that of callbacks), in the order in which they come due. It may call any function; an
+  /// exception goes to the log. In a forked child of the process that made the call: at once, in
+  /// this thread.
   void then(std::function<void(const Result<Outputs>&)> f) const;
 
-  /// Suspends until resolved; the coroutine goes on in the session's callback thread.
+  /// Suspends until resolved; the coroutine goes on in the session's thread of continuations.
   struct Awaiter;
   /// `co_await future` gives what get() returns.
   Awaiter operator co_await() const;
@@ -67,7 +68,7 @@ struct Future::Awaiter {
   Future future;
   /// Whether the coroutine need not suspend.
   bool await_ready() const { return future.done() || !future.valid(); }
-  /// Resumes the coroutine in the callback thread once the future is resolved.
+  /// Resumes the coroutine in the thread of continuations once the future is resolved.
   void await_suspend(std::coroutine_handle<> waiting) const {
     // The coroutine may be over, and this awaiter with it, before then() returns.
     const Future keep = future;

@@ -10,10 +10,10 @@
 /// Every call, blocking or not, is a task with a number: 0, 1, 2, ... of the accepted ones. The
 /// schedule says on which core task t runs; the queue says how many wait. Nothing here says how.
 ///
-/// Threads: a session has one thread of its own, for callbacks, from the first of them on. Tasks
-/// run on the device's threads, or for run() in the caller's when the core is idle. All functions
-/// from any thread, also from inside a callback of any session: nothing waits there for a
-/// callback.
+/// Threads: a session has one thread of its own for callbacks, and one for continuations of futures
+/// and for coroutines, each from the first of them on. Tasks run on the device's threads, or for
+/// run() in the caller's when the core is idle. All functions from any thread, also from inside a
+/// callback of any session: nothing waits there for a callback.
 ///
 /// Lifetime: a Session is a cheap handle. When the last one goes, accepted tasks are finished and
 /// called back first (inside a callback that happens after it has returned). close() does the same
@@ -134,7 +134,8 @@ struct CallOptions {
   std::vector<std::string> outputs;
   /// From acceptance to result; 0: none. kTimeout then; a task that runs is abandoned.
   Duration timeout{0};
-  /// How long the submission waits for room and pace. 0 inherits SessionOptions::submit_timeout.
+  /// How long the submission, of a batch that of each sample, waits for room and pace. 0 inherits
+  /// SessionOptions::submit_timeout.
   Duration submit_timeout{0};
   /// For the records of the device; without it, the task's number.
   std::optional<std::uint64_t> tag;
@@ -187,7 +188,7 @@ class CORELANE_API Session {
   /// The same without waiting: nullopt when it is too early or full.
   Result<std::optional<Future>> try_submit(const Feed& feed, const CallOptions& options = {});
   /// Submits when it is called; `co_await` gives the Result<Outputs>. The coroutine goes on in the
-  /// callback thread. A failure to submit comes out of co_await too.
+  /// thread of continuations. A failure to submit comes out of co_await too.
   class Awaitable;
   /// Errors as submit().
   Awaitable run_awaitable(const Feed& feed, const CallOptions& options = {});
@@ -226,8 +227,8 @@ class CORELANE_API Session {
   Status close(Duration timeout = Duration::max(), const std::function<bool()>& interrupted = {});
   /// Whether new calls are refused; also true in a forked child, and without a session.
   bool closed() const noexcept;
-  /// Waits until no callback is due or running; false when `until` came first. Inside a callback
-  /// it does not wait; false in a forked child.
+  /// Waits until no callback and no continuation is due or running; false when `until` came first.
+  /// Inside a callback it does not wait; false in a forked child.
   bool wait_callbacks(TimePoint until = kNever);
   /// Closes every session of this process, within `timeout` in all: for use at exit. kTimeout as
   /// close(). Leaves those of the parent of a fork alone.
@@ -275,7 +276,7 @@ class Session::Awaitable {
   explicit Awaitable(Result<Future> future) : future_(std::move(future)) {}
   /// Whether the coroutine need not suspend.
   bool await_ready() const { return !future_ || future_->done(); }
-  /// Resumes the coroutine in the callback thread once the call is resolved.
+  /// Resumes the coroutine in the thread of continuations once the call is resolved.
   void await_suspend(std::coroutine_handle<> waiting) const {
     Future::Awaiter{*future_}.await_suspend(waiting);
   }

@@ -27,7 +27,7 @@ struct SessionTask;
 
 struct FutureState {
   FutureState(std::shared_ptr<Clock> c, std::shared_ptr<dispatch::CallbackThread> t)
-      : clock(std::move(c)), callbacks(std::move(t)) {}
+      : clock(std::move(c)), thread(std::move(t)) {}
 
   /// The first call decides; true for it.
   bool resolve(Result<Outputs> value) noexcept;
@@ -40,13 +40,13 @@ struct FutureState {
   /// Waits until it is resolved, and asks meanwhile; false when it was interrupted. A null function
   /// never interrupts.
   bool wait(const std::function<bool()>& interrupted);
-  /// Calls `f` in the callback thread once it is resolved; where it is lost, here and now.
+  /// Calls `f` in the thread of continuations once it is resolved; where it is lost, here and now.
   void then(std::function<void(const Result<Outputs>&)> f) noexcept;
   /// Moves the result out: for the only holder of a resolved future.
   Result<Outputs> take() { return std::move(result); }
 
   const std::shared_ptr<Clock> clock;
-  const std::shared_ptr<dispatch::CallbackThread> callbacks;
+  const std::shared_ptr<dispatch::CallbackThread> thread;  ///< Of the session's continuations.
   const std::uint64_t made_after_forks = fork_count();
   std::atomic<std::uint64_t> task_id{0};
   /// Set before the future is handed out.

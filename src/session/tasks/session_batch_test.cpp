@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
 #include <thread>
 
@@ -37,6 +38,36 @@ int batch_time(const std::vector<std::size_t>& schedule) {
   EXPECT_EQ(floats_of(future.get()->front()), x);
   EXPECT_EQ(future.get()->front().shape, (Shape{12, 4}));
   return bench.now_ms();
+}
+
+/// 12 samples of 50 ms on one core, where a submission waits 200 ms at most.
+Status status_of_long_batch(bool paced) {
+  SessionBench bench("null:rk3588?a=50ms");
+  SessionOptions options = bench.options();
+  options.schedule = {0};
+  options.submit_timeout = milliseconds(200);
+  options.enable_pacing = paced;
+  Session session = bench.session(options);
+  const std::vector<float> x = ramp(48);
+  std::atomic<bool> over{false};
+  Status status;
+  std::thread caller([&] {
+    const auto outputs = session.run_batch({item("x", x, Shape{12, 4})});
+    if (!outputs) status = outputs.error();
+    over = true;
+  });
+  while (!over) {
+    bench.clock->advance(milliseconds(1));
+    std::this_thread::yield();
+  }
+  caller.join();
+  bench.run_out(session);
+  return status;
+}
+
+TEST(SessionBatch, EachSampleMayWaitForRoomAsLongAsACallMay) {
+  EXPECT_TRUE(status_of_long_batch(false).ok());
+  EXPECT_TRUE(status_of_long_batch(true).ok());
 }
 
 TEST(SessionBatch, SamplesSpreadOverTheCoresWithoutGaps) {

@@ -41,12 +41,6 @@ class LentOutputs {
   std::vector<std::pair<std::size_t, Tensor>> lent_;
 };
 
-Status terminated_status() {
-  return error(Code::kCancelled,
-               "the call was terminated by its CallControl; reset() lets later calls run")
-      .with(Detail::kGiven, "terminate");
-}
-
 }  // namespace
 
 Status SessionCore::check(const CallOptions& options) const {
@@ -85,7 +79,7 @@ std::shared_ptr<SessionTask> SessionCore::make_task(Call call, const CallOptions
 }
 
 std::shared_ptr<FutureState> SessionCore::make_future() {
-  auto future = std::make_shared<FutureState>(clock_, callbacks_);
+  auto future = std::make_shared<FutureState>(clock_, continuations_);
   future->core = weak_from_this();
   return future;
 }

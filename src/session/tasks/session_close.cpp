@@ -12,11 +12,13 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
   if (!quiet && !in_callback) CORELANE_TRY(cancel_waiting());
   if (in_callback) {
     callbacks_->stop();
+    continuations_->stop();
     return {};
   }
-  if (!callbacks_->wait_idle(deadline))
+  if (!wait_callbacks(deadline))
     return error(Code::kTimeout, "a continuation has not returned; close again to wait for it");
   callbacks_->stop_and_join();
+  continuations_->stop_and_join();
   return {};
 }
 
@@ -70,7 +72,12 @@ bool SessionCore::closed() const {
 }
 
 bool SessionCore::wait_callbacks(TimePoint until) {
-  return !forked() && callbacks_->wait_idle(until);
+  if (forked()) return false;
+  // What one of the threads does may bring the other one work: the first is asked again.
+  do {
+    if (!callbacks_->wait_idle(until) || !continuations_->wait_idle(until)) return false;
+  } while (!callbacks_->wait_idle(clock_->now()));
+  return true;
 }
 
 SessionStatistics SessionCore::statistics() const {

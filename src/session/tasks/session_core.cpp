@@ -42,7 +42,9 @@ class StartingScope {
   const StartingTasks outer_;
 };
 
-Status cancelled_status() {
+/// Why a task that was cancelled did not run.
+Status cancelled_status(bool terminated) {
+  if (terminated) return terminated_status();
   return error(Code::kCancelled, "the call was cancelled before it started");
 }
 
@@ -75,6 +77,8 @@ SessionCore::SessionCore(SessionParts parts)
       context_cores_(parts.cores),
       all_cores_(joined_cores(options_, device_->info())),
       callbacks_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-callbk", kLogPart)),
+      continuations_(
+          std::make_shared<dispatch::CallbackThread>(clock_, "corelane-future", kLogPart)),
       queue_(options_, parts.cores, device_->info().cores.size(), all_cores_.has_value()),
       order_(options_.sequential_callbacks),
       programs_(std::move(parts.programs)) {
@@ -87,8 +91,11 @@ SessionCore::SessionCore(SessionParts parts)
   }
 }
 
-/// Not joined: the last reference may go in the callback thread itself.
-SessionCore::~SessionCore() { callbacks_->stop(); }
+/// Not joined: the last reference may go in one of these threads itself.
+SessionCore::~SessionCore() {
+  callbacks_->stop();
+  continuations_->stop();
+}
 
 bool SessionCore::forked() const noexcept { return fork_count() != fork_count_; }
 
@@ -100,6 +107,12 @@ Status forked_status(std::string_view what) {
                what);
 }
 
+Status terminated_status() {
+  return error(Code::kCancelled,
+               "the call was terminated by its CallControl; reset() lets later calls run")
+      .with(Detail::kGiven, "terminate");
+}
+
 Status SessionCore::usable() const {
   if (!forked()) return {};
   return forked_status("the session was made");
@@ -108,25 +121,27 @@ Status SessionCore::usable() const {
 Status SessionCore::enter(MutexLock& lock, Submission& submission, const SessionTask* task) {
   const CallOptions& options = submission.options;
   Entrance entrance;
-  entrance.in_callback = callbacks_->is_current();
+  // Of any session: two whose callbacks call each other would wait for each other.
+  entrance.in_callback =
+      dispatch::CallbackThread::any_is_current() || (task != nullptr && task->call.bound);
+  TimePoint since{};
   // Decided anew after each wait: others may have entered, or the session been closed.
   for (bool first = true;; first = false) {
     if (queue_.closed()) return error(Code::kWrongState, "the session is closed; make a new one");
-    if (task != nullptr && task->progress.state() == TaskState::kRefused) return cancelled_status();
+    if (task != nullptr && task->progress.state() == TaskState::kRefused)
+      return cancelled_status(task->terminated);
     // The usual case, without reading the clock.
     if (!options_.enable_pacing && queue_.has_room(entrance.in_callback)) return {};
     const TimePoint now = clock_->now();
     if (first) {
       const Duration limit =
           options.submit_timeout > Duration{0} ? options.submit_timeout : options_.submit_timeout;
-      // For a batch the time limit began with its first sample.
-      if (!submission.since) submission.since = now;
-      entrance.deadline = submission.waits ? later(*submission.since, limit) : now;
+      since = now;
+      entrance.deadline = submission.waits ? later(now, limit) : now;
     }
     const dispatch::AdmissionAnswer answer = queue_.admit(entrance, now);
     if (answer.what == dispatch::Admission::kEnter) return {};
-    if (dispatch::is_refusal(answer.what))
-      return queue_.refused(answer.what, now - *submission.since);
+    if (dispatch::is_refusal(answer.what)) return queue_.refused(answer.what, now - since);
     CORELANE_TRY(submission.poll.wait(*clock_, lock, room_, answer.wait_until));
   }
 }
@@ -249,6 +264,7 @@ void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionT
     const MutexLock lock(mutex_);
     queue_.complete(*task, status, record.core_bits != 0);
     release(worker, status, times.device);
+    if (task->terminated && status.code() == Code::kCancelled) status = terminated_status();
     // An inference keeps its context: it must not live as long as a future does. Its maker, who
     // waits, takes it in wait_for().
     if (!task->maker_waits) std::swap(done, task->inference);
@@ -294,18 +310,19 @@ void SessionCore::expire(const std::shared_ptr<SessionTask>& task) noexcept {
   deliver_withdrawn(task, error(Code::kTimeout, "the task's time was over before a core was free"));
 }
 
-bool SessionCore::cancel(const std::shared_ptr<SessionTask>& task) {
+bool SessionCore::cancel(const std::shared_ptr<SessionTask>& task, bool terminated) {
   if (forked()) return false;
   Cancellation answer{};
   Inference inference;
   {
     const MutexLock lock(mutex_);
+    task->terminated = task->terminated || terminated;
     answer = queue_.cancel(*task);
     if (answer == Cancellation::kRunning) inference = task->inference;
     room_.notify_all();
   }
   if (answer == Cancellation::kRunning) return inference.cancel();
-  if (answer == Cancellation::kWithdrawn) deliver_withdrawn(task, cancelled_status());
+  if (answer == Cancellation::kWithdrawn) deliver_withdrawn(task, cancelled_status(terminated));
   return answer != Cancellation::kTooLate;
 }
 

@@ -68,14 +68,13 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   Result<std::shared_ptr<FutureState>> submit(Call call, const CallOptions& options, bool waits);
 
   // For a batch, which submits a task for each sample: session_call.cpp, session_core.cpp.
-  /// One submission, or all those of a batch, whose time limits are the call's.
+  /// One submission, or all those of a batch.
   struct Submission {
     explicit Submission(const CallOptions& o, bool w = true)
         : options(o), waits(w), poll(o.interrupted, kLogPart) {}
     const CallOptions& options;
     const bool waits;  ///< For room and pace; otherwise it is refused at once.
     dispatch::InterruptPoll poll;
-    std::optional<TimePoint> since;  ///< When it began to wait for room.
   };
   /// kInvalidArgument for options out of range, kCancelled by a CallControl.
   Status check(const CallOptions& options) const;
@@ -89,7 +88,8 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   void deliver_batch(BatchCall& batch, std::size_t delivered_tasks) noexcept;
 
   /// Takes a task out of the queue, or out of the device's: true, and kCancelled is delivered.
-  bool cancel(const std::shared_ptr<SessionTask>& task);
+  /// `terminated`: by its CallControl.
+  bool cancel(const std::shared_ptr<SessionTask>& task, bool terminated = false);
 
   // session_close.cpp
   Status close(TimePoint deadline, const std::function<bool()>& interrupted = {});
@@ -168,6 +168,8 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   const std::vector<std::int32_t> context_cores_;
   const std::optional<device::CoreSet> all_cores_;  ///< Of the schedule, for tasks that are alone.
   const std::shared_ptr<dispatch::CallbackThread> callbacks_;
+  /// A thread of their own, so that a callback may wait for what a future's continuation does.
+  const std::shared_ptr<dispatch::CallbackThread> continuations_;
   AbandonedCalls abandoned_;
   /// For callers that decide, before they lock, whether to run in their own thread.
   std::atomic<Duration::rep> average_{0};
@@ -184,6 +186,9 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
 /// kWrongState: how a forked child refuses the sessions and calls of its parent. `what`: "the
 /// session was made".
 Status forked_status(std::string_view what);
+
+/// kCancelled, as a CallControl does it.
+Status terminated_status();
 
 /// The outputs of a call that is done, or why there are none.
 Result<Outputs> outputs_of(Call& call, const Status& status);

@@ -43,6 +43,7 @@ struct SessionTask {
 
   // Guarded by the session's lock.
   TaskProgress progress;
+  bool terminated = false;  ///< Its CallControl has cancelled it.
   /// The thread that made it waits for it, and releases the inputs itself.
   bool maker_waits = false;
   /// In kRunning. Written before its completion is asked for, so the completing thread reads it
