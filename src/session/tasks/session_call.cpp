@@ -79,7 +79,7 @@ std::shared_ptr<SessionTask> SessionCore::make_task(Call call, const CallOptions
 }
 
 std::shared_ptr<FutureState> SessionCore::make_future() {
-  auto future = std::make_shared<FutureState>(clock_, continuations_);
+  auto future = std::make_shared<FutureState>(clock_, threads_.continuations);
   future->core = weak_from_this();
   return future;
 }

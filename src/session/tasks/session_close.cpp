@@ -1,4 +1,5 @@
 // The end of a session, and its figures.
+#include "dispatch/callback_thread.h"
 #include "session/tasks/future_state.h"
 #include "session/tasks/session_core.h"
 #include "session/tasks/session_task.h"
@@ -11,14 +12,12 @@ Status SessionCore::close(TimePoint deadline, const std::function<bool()>& inter
   CORELANE_ASSIGN(const bool quiet, wait_quiet(deadline, interrupted, in_callback));
   if (!quiet && !in_callback) CORELANE_TRY(cancel_waiting());
   if (in_callback) {
-    callbacks_->stop();
-    continuations_->stop();
+    threads_.stop();
     return {};
   }
-  if (!wait_callbacks(deadline))
+  if (!threads_.wait_idle(deadline))
     return error(Code::kTimeout, "a continuation has not returned; close again to wait for it");
-  callbacks_->stop_and_join();
-  continuations_->stop_and_join();
+  threads_.stop_and_join();
   return {};
 }
 
@@ -71,14 +70,7 @@ bool SessionCore::closed() const {
   return queue_.closed();
 }
 
-bool SessionCore::wait_callbacks(TimePoint until) {
-  if (forked()) return false;
-  // What one of the threads does may bring the other one work: the first is asked again.
-  do {
-    if (!callbacks_->wait_idle(until) || !continuations_->wait_idle(until)) return false;
-  } while (!callbacks_->wait_idle(clock_->now()));
-  return true;
-}
+bool SessionCore::wait_callbacks(TimePoint until) { return !forked() && threads_.wait_idle(until); }
 
 SessionStatistics SessionCore::statistics() const {
   SessionStatistics s;

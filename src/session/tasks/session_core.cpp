@@ -12,6 +12,7 @@
 #include "base/trust/file_size_signal.h"
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
+#include "dispatch/callback_thread.h"
 #include "session/session_create.h"
 #include "session/tasks/batch_call.h"
 #include "session/tasks/future_state.h"
@@ -76,9 +77,7 @@ SessionCore::SessionCore(SessionParts parts)
       duplicated_(parts.duplicated),
       context_cores_(parts.cores),
       all_cores_(joined_cores(options_, device_->info())),
-      callbacks_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-callbk", kLogPart)),
-      continuations_(
-          std::make_shared<dispatch::CallbackThread>(clock_, "corelane-future", kLogPart)),
+      threads_(clock_, kLogPart),
       queue_(options_, parts.cores, device_->info().cores.size(), all_cores_.has_value()),
       order_(options_.sequential_callbacks),
       programs_(std::move(parts.programs)) {
@@ -92,10 +91,7 @@ SessionCore::SessionCore(SessionParts parts)
 }
 
 /// Not joined: the last reference may go in one of these threads itself.
-SessionCore::~SessionCore() {
-  callbacks_->stop();
-  continuations_->stop();
-}
+SessionCore::~SessionCore() { threads_.stop(); }
 
 bool SessionCore::forked() const noexcept { return fork_count() != fork_count_; }
 
@@ -391,7 +387,7 @@ void SessionCore::deliver_to_callback(std::uint64_t ticket, std::uint64_t id, Ru
     queue_.delivered(delivered_tasks);
     // Posted under the lock, so that two threads cannot swap what the order has put in order.
     for (auto& ready : order_.complete(ticket, std::move(job)))
-      if (posted = callbacks_->post(ready); !posted.ok()) here.push_back(std::move(ready));
+      if (posted = threads_.callbacks->post(ready); !posted.ok()) here.push_back(std::move(ready));
   }
   if (!here.empty()) log::error(kLogPart, "calling back in place: {}", posted.message());
   for (const auto& f : here) run_callback(kLogPart, "a callback", f);
@@ -410,7 +406,7 @@ void SessionCore::drop(std::vector<CallInput> inputs) noexcept {
   });
   // Memory of the session may be freed anywhere.
   if (!lent) return;
-  callbacks_->post_or_call(
+  threads_.callbacks->post_or_call(
       sure_once<void()>([held = std::move(inputs)]() mutable { held.clear(); }));
 }
 

@@ -26,11 +26,11 @@
 #include "corelane/device/device.h"
 #include "corelane/session/session.h"
 #include "dispatch/callback_order.h"
-#include "dispatch/callback_thread.h"
 #include "dispatch/interrupt_poll.h"
 #include "session/session_model.h"
 #include "session/tasks/abandoned_calls.h"
 #include "session/tasks/perf_line.h"
+#include "session/tasks/session_threads.h"
 #include "session/tasks/task_queue.h"
 
 namespace corelane::session {
@@ -167,9 +167,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   const std::size_t duplicated_;
   const std::vector<std::int32_t> context_cores_;
   const std::optional<device::CoreSet> all_cores_;  ///< Of the schedule, for tasks that are alone.
-  const std::shared_ptr<dispatch::CallbackThread> callbacks_;
-  /// A thread of their own, so that a callback may wait for what a future's continuation does.
-  const std::shared_ptr<dispatch::CallbackThread> continuations_;
+  const SessionThreads threads_;
   AbandonedCalls abandoned_;
   /// For callers that decide, before they lock, whether to run in their own thread.
   std::atomic<Duration::rep> average_{0};
