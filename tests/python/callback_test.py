@@ -1,4 +1,6 @@
 """Callbacks: their arguments, what they may do, what they must not break."""
+import asyncio
+import concurrent.futures
 import gc
 import sys
 import threading
@@ -8,7 +10,7 @@ import weakref
 import numpy as np
 
 import corelane as ort
-from python_support import PATIENCE, X, Y, Callbacks, relu_model, session
+from python_support import PATIENCE, X, Y, Callbacks, model_of, relu_model, session
 
 
 class Given(unittest.TestCase):
@@ -22,6 +24,19 @@ class Given(unittest.TestCase):
         outputs, data, error = self.one(session(), None, {"x": X})
         np.testing.assert_array_equal(outputs, [Y])
         self.assertEqual((data, error), ("data", ""))
+
+    def test_names_may_come_from_an_iterator(self):
+        from onnx import helper
+        model = model_of([helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Neg", ["x"], ["z"])],
+                         [("x", (1, 4))], [("y", (1, 4)), ("z", (1, 4))])
+        made, value = session(model=model), ort.OrtValue.ortvalue_from_numpy(X)
+        for names in (iter(["z"]), (name for name in ["z"]), np.array(["z"])):
+            outputs, _, error = self.one(made, names, {"x": X})
+            self.assertEqual(error, "")
+            np.testing.assert_array_equal(outputs, [-X])
+        for names in (iter(["z", "y"]), np.array(["z", "y"])):
+            outputs = made.run_with_ort_values(names, {"x": value})
+            np.testing.assert_array_equal([output.numpy() for output in outputs], [-X, Y])
 
     def test_empty_list_of_names_means_all(self):
         outputs, _, error = self.one(session(), [], {"x": X})
@@ -89,6 +104,42 @@ class Inside(unittest.TestCase):
 
     def test_futures(self):
         self.assertEqual(len(self.inside(lambda s: s.submit(None, {"x": X}).result(PATIENCE))), 1)
+
+    def test_waits_of_the_standard_library(self):
+        def action(made):
+            futures = [made.submit(None, {"x": X}) for _ in range(2)]
+            done, rest = concurrent.futures.wait(futures, PATIENCE)
+            again = made.submit(None, {"x": X})
+            return len(done), len(rest), list(concurrent.futures.as_completed([again], PATIENCE)) == [again]
+
+        self.assertEqual(self.inside(action, max_queue_size=4), (2, 0, True))
+
+    def test_asyncio(self):
+        self.assertEqual(len(self.inside(lambda s: asyncio.run(s.run_awaitable(None, {"x": X})))), 1)
+
+    def test_a_binding_that_another_thread_runs(self):
+        made, results = session("null:rk3588", max_pending_callbacks=1), []
+        entered, started, left = threading.Event(), threading.Event(), threading.Event()
+        binding = made.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_output("y")
+        running = threading.Thread(target=lambda: results.append(made.run_with_iobinding(binding)))
+
+        def callback(*_):
+            entered.set()
+            started.wait(PATIENCE)
+            running.join(PATIENCE)  # It is not held up by this callback, which is pending.
+            made.run_with_iobinding(binding)
+            results.append(len(binding.copy_outputs_to_cpu()))
+            left.set()
+
+        made.run_async(None, {"x": X}, callback, None)
+        self.assertTrue(entered.wait(PATIENCE))
+        running.start()
+        started.set()
+        self.assertTrue(left.wait(PATIENCE))
+        made.close()
+        self.assertEqual(results, [None, 1])
 
     def test_batch(self):
         options = {"ztu_modelrt_dispatch_batch": "1"}
@@ -205,6 +256,19 @@ class End(unittest.TestCase):
         self.assertEqual(said.tags(), [0, 1, 2, 3])
         self.assertEqual([bool(error) for _, _, error in said.entries], [False, True, True, True])
         self.assertEqual(made.statistics()["cancelled"], 3)
+
+    def test_close_with_a_limit_closes_what_overrides_initializers_too(self):
+        from onnx import helper
+        model = model_of([helper.make_node("Mul", ["x", "w"], ["y"])], [("x", (1, 4)), ("w", (4,))], [("y", (1, 4))],
+                         initializer=[helper.make_tensor("w", 1, (4,), [1, 2, 3, 4])])
+        made, said = session("null:rk3588?a=300ms&name=both", model=model), Callbacks()
+        for i, feed in enumerate(({"x": X}, {"x": X, "w": X[0]})):
+            made.run_async(None, feed, said, i)
+        with self.assertRaises(ort.Timeout):
+            made.close(0)
+        self.assertEqual([native.closed for native in made._overriding.end()], [True])
+        made.close()
+        self.assertEqual(sorted(said.tags()), [0, 1])
 
     def test_close_takes_seconds(self):
         made = session()

@@ -191,6 +191,16 @@ class Memory(unittest.TestCase):
 
         self.level(lambda: calls(3_000), lambda: calls(500))
 
+    def test_futures_that_nobody_reads(self):
+        made = session("null:rk3588?name=unread", max_queue_size=64)
+
+        def calls(n):
+            for _ in range(n):
+                made.submit(None, {"x": X})
+            made._native.wait_callbacks()  # Each is resolved, and gone.
+
+        self.level(lambda: calls(10_000), lambda: calls(10_000))
+
     def test_callbacks_that_raise(self):
         import sys
         made, before = session("null:rk3588?name=raise"), sys.unraisablehook

@@ -255,6 +255,8 @@ class DeviceValues(Refusing):
                                  (["tensor(int8)"], {"element_type": np.int8}), (["session"], {"session": None})):
                 self.refused(words, lambda: self.imported(fd, **terms))
         self.refused(["cannot be mapped"], lambda: self.imported(99999))
+        for descriptor, offset in ((-1, 0), (fd, -16)):
+            self.refused([f"descriptor {descriptor}", "0 or more"], lambda: self.imported(descriptor, offset=offset))
         self.assertGreaterEqual(os.fstat(fd).st_size, 8192)  # It stays the caller's.
 
     def test_memory_that_the_caller_has_mapped(self):

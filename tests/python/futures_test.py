@@ -7,7 +7,16 @@ import unittest
 import numpy as np
 
 import corelane as ort
-from python_support import PATIENCE, X, Y, relu_model, session
+from corelane._ort.futures import Submission
+from python_support import PATIENCE, X, Y, Callbacks, relu_model, session
+
+SPLIT = {"ztu_modelrt_dispatch_batch": "1"}
+
+
+def batch_options():
+    options = ort.RunOptions()
+    options.add_run_config_entry("ztu_modelrt_dispatch_batch", "1")
+    return options
 
 
 class Futures(unittest.TestCase):
@@ -135,6 +144,24 @@ class Termination(unittest.TestCase):
         self.assertIn("terminate flag", str(caught.exception))
 
 
+    def test_reads_as_onnxruntimes_for_calls_that_wait(self):
+        settings, options, said = ort.SessionOptions(), ort.RunOptions(), Callbacks()
+        for key, value in (("device", "null:rk3588?a=300ms&name=waits"), ("schedule", "0")):
+            settings.add_session_config_entry(f"corelane.{key}", value)
+        made = ort.InferenceSession(relu_model((1, 4)), settings)
+        made.submit(None, {"x": X})
+        waiting = made.submit(None, {"x": X}, options)
+        batch = made.submit(None, {"x": X.repeat(2, 0)}, {**SPLIT, "corelane.priority": "1"})
+        made.run_async(None, {"x": X}, said, None, options)
+        options.terminate = True
+        self.assertTrue(said.wait(1))
+        texts = [str(waiting.exception(PATIENCE)), said.entries[0][2]]
+        for text in texts:
+            self.assertIn("Exiting due to terminate flag being set to true.", text)
+        self.assertTrue(batch.cancel())
+        made.close()
+
+
 class Asyncio(unittest.TestCase):
     def test_gather(self):
         made = session(schedule=[0, 1, 2])
@@ -194,6 +221,54 @@ class Asyncio(unittest.TestCase):
         asyncio.run(cancel_one())  # Waits for the thread, too.
         made.close()
         self.assertEqual(made.statistics()["accepted"], 2)
+
+    def test_nor_where_they_have_run_options(self):
+        made, options = session("null:rk3588?a=200ms&name=options", schedule=[0], max_queue_size=1), ort.RunOptions()
+
+        async def cancel_one(given):
+            entering = asyncio.ensure_future(made.run_awaitable(None, {"x": X}, given))
+            await asyncio.sleep(0.01)
+            entering.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await entering
+
+        for _ in range(2):
+            made.submit(None, {"x": X})
+        for given in ({"corelane.priority": "1"}, options):
+            asyncio.run(cancel_one(given))  # Waits for the thread, too.
+        self.assertEqual(made.statistics()["accepted"], 2)
+        self.assertFalse(options.terminate)  # It is of other calls, too.
+        self.assertEqual(len(made.run(None, {"x": X}, options)), 1)
+
+    def test_cancelled_awaits_of_a_batch_submit_no_more_of_it(self):
+        for given in (SPLIT, batch_options()):
+            made = session("null:rk3588?a=50ms&name=batch", schedule=[0], max_queue_size=1)
+
+            async def cancel_one(made, given):
+                entering = asyncio.ensure_future(made.run_awaitable(None, {"x": X.repeat(20, 0)}, given))
+                while made.statistics()["accepted"] < 3:
+                    await asyncio.sleep(0.001)
+                entering.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await entering
+
+            asyncio.run(cancel_one(made, given))
+            made.close()
+            self.assertLess(made.statistics()["accepted"], 20)
+
+    def test_what_was_submitted_when_its_await_was_cancelled_is_cancelled(self):
+        class Native:
+            cancelled = 0
+
+            def cancel(self):
+                self.cancelled += 1
+
+        for early in (True, False):
+            native, terms = Native(), ort._native.Terms().of_one_call()
+            submission = Submission(lambda native=native: native, terms)
+            for step in (submission._abandon, submission._make) if early else (submission._make, submission._abandon):
+                step()
+            self.assertEqual(native.cancelled, 1)
 
     def test_wait_for_gives_up(self):
         made = session("null:rk3588?a=300ms&name=waitfor", schedule=[0])

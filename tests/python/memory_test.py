@@ -216,6 +216,18 @@ class Bindings(unittest.TestCase):
         np.testing.assert_array_equal(into, Y)
         self.assertEqual(binding.get_outputs()[0].data_ptr(), into.ctypes.data)
 
+    def test_of_memory_larger_than_an_open_output_the_part_that_was_written_is_given(self):
+        made = session(shape=("N", 4))
+        target = ort.OrtValue.ortvalue_from_shape_and_type([5, 4], np.float32)
+        binding, rows = made.io_binding(), np.arange(-6, 6, dtype=np.float32).reshape(3, 4)
+        binding.bind_cpu_input("x", rows)
+        binding.bind_ortvalue_output("y", target)
+        made.run_with_iobinding(binding)
+        (given,) = binding.get_outputs()
+        self.assertEqual((given.shape(), given.data_ptr()), ([3, 4], target.data_ptr()))
+        for output in (given.numpy(), binding.copy_outputs_to_cpu()[0], target.numpy()[:3]):
+            np.testing.assert_array_equal(output, np.maximum(rows, 0))
+
     def test_addresses(self):
         source, target = (ctypes.c_float * 4)(-1, 2, -3, 4), (ctypes.c_float * 4)()
         made = strict()

@@ -1,5 +1,8 @@
 """What provider options accept and reject, and the rules they switch on."""
+import copy
+import os
 import pickle
+import tempfile
 import unittest
 import warnings
 
@@ -127,14 +130,25 @@ class Tables(unittest.TestCase):
         made = session()
         for name, values in (("corelane.timeout_ms", ["abc", "nan", "inf", "1e30", "-1", ""]),
                              ("corelane.submit_timeout_ms", ["abc", "nan", "-1"]),
-                             ("corelane.priority", ["abc", "inf", "1000", "-129"])):
+                             ("corelane.priority", ["abc", "inf", "1000", "-129", "1.9", "1e12"])):
             for value in values:
-                with self.assertRaises(RuntimeError, msg=(name, value)):
+                with self.assertRaises(RuntimeError, msg=(name, value)) as caught:
                     made.run(None, {"x": X}, {name: value})
+                self.assertIn(f"{name}: {value!r} is no ", str(caught.exception))
+        slow = session(device="null:rk3588?a=100ms&name=least")
+        with self.assertRaises(ort.Timeout):  # The least limit is not none.
+            slow.run(None, {"x": X}, {"corelane.timeout_ms": "0.0001"})
         for given in ({"corelane.timeout_ms": "60000", "corelane.priority": -3}, ort.RunOptions()):
             self.assertEqual(len(made.run(None, {"x": X}, given)), 1)
         with self.assertRaises(TypeError):
             made.run(None, {"x": X}, 3)
+
+    def test_a_run_with_a_binding_is_no_batch(self):
+        made = session()
+        binding = made.io_binding()
+        binding.bind_cpu_input("x", X)
+        with self.assertRaisesRegex(RuntimeError, "ztu_modelrt_dispatch_batch"):
+            made.run_with_iobinding(binding, {"ztu_modelrt_dispatch_batch": "1"})
 
     def test_unknown_option_lists_the_known(self):
         with self.assertRaises(RuntimeError) as caught:
@@ -233,6 +247,17 @@ class Providers(unittest.TestCase):
         copied = pickle.loads(pickle.dumps(every))
         self.assertEqual(ort.InferenceSession(relu_model(), providers=copied).get_providers(),
                          ["CPUExecutionProvider"])
+
+    def test_pickle_has_the_options_that_the_session_was_made_with(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "relu.onnx")
+            with open(path, "wb") as file:
+                file.write(relu_model((1, 4)))
+            given = {"device": "null:rk3588?name=kept", "schedule": [0, 1]}
+            made = ort.InferenceSession(path, providers=[NPU], provider_options=[given])
+            given["device"], given["schedule"][1] = "none", 7
+            for again in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+                self.assertEqual(again.get_provider_options(), made.get_provider_options())
 
     def test_session_options_give_the_same_options(self):
         options = ort.SessionOptions()

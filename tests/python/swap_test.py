@@ -7,10 +7,13 @@ only.
 """
 import collections
 import contextlib
+import copy
 import importlib
 import io
+import os
 import sys
 import tempfile
+import threading
 import types
 import unittest
 import warnings
@@ -18,7 +21,7 @@ import warnings
 import numpy as np
 import onnx
 
-from python_support import relu_model
+from python_support import model_of, relu_model
 
 ENGINE = sys.argv.pop(1) if len(sys.argv) > 1 else "corelane"
 ort = importlib.import_module(ENGINE)
@@ -99,6 +102,13 @@ class Swap(unittest.TestCase):
             self.refused(state.InvalidProtobuf, f"Load model from {folder} failed",
                          lambda: ort.InferenceSession(folder))
 
+    def test_an_empty_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "empty.onnx")
+            open(path, "wb").close()
+            self.refused(state.InvalidArgument, f"Load model from {path} failed:No graph was found in the protobuf.",
+                         lambda: ort.InferenceSession(path))
+
     def test_bad_bytes(self):
         self.refused(state.InvalidProtobuf, "INVALID_PROTOBUF", lambda: ort.InferenceSession(b"garbage"))
 
@@ -131,6 +141,73 @@ class Swap(unittest.TestCase):
         with self.assertWarns(UserWarning):
             session = ort.InferenceSession(relu_model(), providers=["Nope", "CPUExecutionProvider"])
         self.assertEqual(session.get_providers(), ["CPUExecutionProvider"])
+
+    def test_none_in_a_feed_is_no_value(self):
+        model = model_of([onnx.helper.make_node("Mul", ["x", "w"], ["y"])], [("x", ("N", 4)), ("w", (4,))],
+                         [("y", ("N", 4))], initializer=[onnx.helper.make_tensor("w", 1, (4,), [1, 2, 3, 4])])
+        session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+        for feed in ({"x": X, "w": None}, {"x": X, "token_type_ids": None}, {"x": X, "w": np.arange(1, 5, dtype="f4")}):
+            np.testing.assert_array_equal(session.run(None, feed)[0], X * [1, 2, 3, 4])
+            np.testing.assert_array_equal(self.called_back(session, feed)[0][0], X * [1, 2, 3, 4])
+        with self.assertRaises((state.Fail, state.InvalidArgument)):
+            session.run(None, {"x": None})
+        self.assertEqual(self.called_back(session, {"x": None})[0], [])
+
+    def called_back(self, session, feed):
+        """(outputs, user_data, error)"""
+        entries, called = [], threading.Event()
+        session.run_async(None, feed, lambda *entry: (entries.append(entry), called.set()), None)
+        self.assertTrue(called.wait(60))
+        return entries[0]
+
+    def test_providers_of_other_builds_can_be_set(self):
+        session = ort.InferenceSession(relu_model(), providers=["CPUExecutionProvider"])
+        with self.assertWarns(UserWarning):
+            session.set_providers(["CUDAExecutionProvider", "CPUExecutionProvider"])
+        self.assertEqual(session.get_providers(), ["CPUExecutionProvider"])
+        np.testing.assert_array_equal(session.run(None, {"x": X})[0], np.maximum(X, 0))
+
+    def test_providers_in_a_tuple(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for providers in (("CPUExecutionProvider",), (("CPUExecutionProvider", {}),)):
+                session = ort.InferenceSession(relu_model(), providers=providers)
+                self.assertEqual(session.get_providers(), ["CPUExecutionProvider"])
+
+    def test_names_of_outputs_may_come_from_an_iterator(self):
+        for names in ((name for name in ["y"]), {"y": 1}.keys()):
+            np.testing.assert_array_equal(self.session.run(names, {"x": X})[0], np.maximum(X, 0))
+        np.testing.assert_array_equal(self.session.run(np.array(["y"]), {"x": X})[0], np.maximum(X, 0))
+        self.refused(state.InvalidArgument, "Invalid output name:q",
+                     self.run_with({"x": X}, (name for name in ["q"])))
+
+    def test_a_copy_takes_the_bindings_of_its_session(self):
+        binding = self.session.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_output("y")
+        copy.copy(self.session).run_with_iobinding(binding)
+        np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], np.maximum(X, 0))
+
+    def test_a_model_without_a_producer_has_none(self):
+        model = onnx.load_from_string(relu_model())
+        model.producer_name, model.producer_version = "", "9"
+        session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        self.assertEqual(session.get_modelmeta().producer_name, "")
+
+    def test_dimensions_without_a_denotation_have_none(self):
+        options = ort.SessionOptions()
+        options.add_free_dimension_override_by_denotation("", 1)
+        session = ort.InferenceSession(relu_model(), options, providers=["CPUExecutionProvider"])
+        self.assertEqual(session.get_inputs()[0].shape, ["N", 4])
+
+    def test_halves_of_characters_and_numbers_that_do_not_fit_are_of_another_type(self):
+        options = ort.SessionOptions()
+        for call in (self.run_with({"x": X}, ["\ud800"]), self.run_with({"x": X, "\ud800": X}),
+                     lambda: options.add_free_dimension_override_by_name("N", 2**63),
+                     lambda: options.add_free_dimension_override_by_name("\ud800", 2),
+                     lambda: options.add_external_initializers_from_files_in_memory(["f"], [b"abcd"], [-2])):
+            with self.assertRaises(TypeError):
+                call()
 
     def test_unknown_keywords_are_ignored(self):
         ort.InferenceSession(relu_model(), providers=["CPUExecutionProvider"], foo=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any, Iterable, Sequence
 
@@ -75,7 +76,7 @@ class IOBinding:
     def _own(self, function: str, ortvalue: Any) -> OrtValue:
         value = ort_value(ortvalue, function)
         device = value._device
-        if device is not None and not device.imported and device.slot.session is not self._session:
+        if device is not None and not device.imported and device.slot.session._native is not self._session._native:
             raise RuntimeError(f"{function}: the OrtValue is memory of another session's device; make it with this "
                                "session, or import a descriptor by OrtValue.ortvalue_from_dmabuf")
         return value
@@ -196,8 +197,12 @@ class IOBinding:
         made = self._session._value_class
         kinds = {node.name: _arrays.number_beyond_numpy(node.type) for node in self._session.get_outputs()}
         names += [""] * (len(arrays) - len(names))
-        return [made(array, kinds.get(name, 0)) if value is None else value
-                for array, value, name in zip(arrays, targets, names)]
+        outputs = []
+        for array, value, name in zip(arrays, targets, names):
+            # Memory may be larger than an output with open dimensions, which is a part of it then.
+            whole = value is not None and math.prod(value.shape()) == array.size
+            outputs.append(value if whole else made(array, kinds.get(name, 0)))
+        return outputs
 
     def _outputs(self) -> list[np.ndarray]:
         with self._lock:

@@ -10,10 +10,10 @@ from .._errors import Fail, StatusError, numbered, translated
 from .._errors import NotImplemented as NotSupported
 from .inner import InnerSession
 from .memory import OrtMemoryInfo, check_device
-from .options import split_providers
+from .options import choose_provider, split_providers
 from .model_bytes import OrtEpAssignedSubgraph
 from .profile import Profile, own_number
-from .providers import CPU_PROVIDER, RKNN_PROVIDERS, named
+from .providers import CPU_PROVIDER, ELSEWHERE, RKNN_PROVIDERS, named
 from .settings import SessionOptions
 from .values import ModelMetadata, NodeArg, OrtValue
 
@@ -74,8 +74,7 @@ class Described:
         if not self._strict:
             meta.custom_metadata_map["rknn_custom_string"] = description["custom_string"]
         meta.graph_name = description["name"]
-        # Programs of earlier versions have the producer's name and version in one text.
-        meta.producer_name = description["producer_name"] or description["producer"]
+        meta.producer_name = description["producer_name"]
         meta.domain, meta.description = description["domain"], description["description"]
         meta.graph_description = description["graph_description"]
         if description["version"] is not None:
@@ -98,12 +97,14 @@ class Described:
         return {name: effective if name == self._provider else {} for name in self._providers}
 
     def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
-        """NotImplemented for providers of other rules: a session stays on its device."""
+        """NotImplemented for providers of other rules: a session stays on its device. Providers that other builds
+        of onnxruntime have warn; RuntimeError for other names."""
         pairs = named(split_providers(providers, provider_options))
         for name, _ in pairs:
-            if name not in RKNN_PROVIDERS and name != CPU_PROVIDER:
+            if name not in (*RKNN_PROVIDERS, CPU_PROVIDER, *ELSEWHERE):
                 raise RuntimeError(f"Unknown Provider Type: {name}")
-        if pairs and (pairs[0][0] in RKNN_PROVIDERS) == self._strict:
+        _, chosen, _ = choose_provider(pairs)
+        if pairs and (chosen in RKNN_PROVIDERS) == self._strict:
             raise NotSupported("a session cannot change its provider; make a new one")
 
     def disable_fallback(self) -> None:

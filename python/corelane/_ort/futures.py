@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import threading
 import time
-from typing import Any
+from typing import Any, Callable
 
 from .._errors import StatusError, translated
 
@@ -48,7 +49,7 @@ class RunFuture(concurrent.futures.Future):
         return super().exception(0 if timeout is not None else None)
 
     def _wait(self, timeout: float | None) -> None:
-        """Waits for the task itself, so that a callback, whose thread resolves futures, may wait too."""
+        """Waits for the task itself, so that a done callback, whose thread resolves futures, may wait too."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self.done():
             left = _POLL if end is None else min(_POLL, end - time.monotonic())
@@ -66,13 +67,48 @@ class RunFuture(concurrent.futures.Future):
         if cancelled:
             super().cancel()
             return
-        try:  # The callback thread and waiting threads race here: the first one decides.
+        try:  # The session's thread and waiting threads race here: the first one decides.
             if problem is None:
                 self.set_result(outputs)
             else:
                 self.set_exception(translated(problem, self._strict))
         except concurrent.futures.InvalidStateError:
             pass
+
+
+class Submission:
+    """A submission in a thread of the loop's executor, for an await. submit: makes it, with `terms`, which are of
+    this one call."""
+
+    def __init__(self, submit: Callable[[], Any], terms: Any):
+        self._submit, self._terms = submit, terms
+        self._lock = threading.Lock()
+        self._native: Any = None
+        self._abandoned = False
+
+    async def made(self) -> Any:
+        """The native future. Where the await is cancelled, the thread stops waiting for room, and what it has
+        submitted is cancelled."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(None, self._make)
+        except asyncio.CancelledError:
+            self._abandon()
+            raise
+
+    def _make(self) -> Any:
+        native = self._submit()
+        with self._lock:
+            self._native, abandoned = native, self._abandoned
+        if abandoned:
+            native.cancel()
+        return native
+
+    def _abandon(self) -> None:
+        self._terms.abandon()
+        with self._lock:
+            self._abandoned, native = True, self._native
+        if native is not None:
+            native.cancel()
 
 
 def _notify_cancelled(future: concurrent.futures.Future) -> None:

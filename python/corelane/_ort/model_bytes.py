@@ -135,7 +135,8 @@ def with_denotations(data: Any, sizes: Mapping[str, int]) -> bytes:
         if not path:
             said = {n: v for n, _, v in fields(content)}
             denotation = _text(said.get(3, b""))
-            if denotation not in sizes or 1 in said:
+            # An empty one is that of every dimension without a mark.
+            if not denotation or denotation not in sizes or 1 in said:
                 return bytes(content)
             return number_field(1, sizes[denotation]) + field(3, denotation.encode())
         return b"".join(field(n, nested(v, path[1:])) if n == path[0] else bytes(whole)

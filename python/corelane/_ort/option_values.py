@@ -10,6 +10,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from .. import _native
+from .settings import is_text
 
 _MOST = 2**53  # Of any number.
 
@@ -50,9 +51,10 @@ def flag(name: str, value: Any) -> bool:
 
 
 def text(name: str, value: Any) -> str:
-    if not isinstance(value, (str, os.PathLike)):
-        raise RuntimeError(f"{name}: expected a text, given {value!r}")
-    return os.fspath(value)
+    given = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not is_text(given):
+        raise RuntimeError(f"{name}: expected a text of UTF-8, given {value!r}")
+    return given
 
 
 def cores(name: str, value: Any) -> list[int]:

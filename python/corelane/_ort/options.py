@@ -10,6 +10,8 @@ import os
 import warnings
 from typing import Any, Mapping, Sequence
 
+import numpy as np
+
 from .._errors import StatusError
 from . import option_values
 from .original_options import NAMES as _ORIGINAL
@@ -92,6 +94,15 @@ def strict_session_options(options: Mapping[str, Any], intra_op_num_threads: int
     return read
 
 
+def copied(given: Any) -> Any:
+    """The same providers and options; what is changed in the ones given from now on is not changed in them."""
+    if isinstance(given, Mapping):
+        return {key: copied(value) for key, value in given.items()}
+    if isinstance(given, (list, tuple)):
+        return type(given)(copied(value) for value in given) if type(given) in (list, tuple) else given
+    return given.copy() if isinstance(given, np.ndarray) else given
+
+
 def check_once(here: Mapping[str, Any], there: Mapping[str, Any]) -> None:
     """RuntimeError where SessionOptions and the provider's options both give one thing."""
     for name in here:
@@ -103,8 +114,7 @@ def split_providers(providers: Any, provider_options: Any) -> list[tuple[str, di
     """Pairs of name and options. ValueError, in onnxruntime's words, for lists that do not fit."""
     if providers is None:
         return []
-    if isinstance(providers, (str, tuple)) and not (
-            isinstance(providers, tuple) and all(isinstance(p, str) for p in providers)):
+    if isinstance(providers, str) or _is_pair(providers):
         providers = [providers]
     if not isinstance(providers, Sequence):
         raise ValueError("'providers' should be a sequence.")
@@ -116,13 +126,12 @@ def split_providers(providers: Any, provider_options: Any) -> list[tuple[str, di
         if len(providers) != len(provider_options):
             raise ValueError("'providers' and 'provider_options' should be the same length if both are "
                              "given.")
-        if any(isinstance(p, tuple) and p[1] for p in providers):
+        if any(_is_pair(p) and p[1] for p in providers):
             raise ValueError("Cannot specify options both inline and in 'provider_options'.")
     pairs = []
     for i, provider in enumerate(providers):
         options = provider_options[i] if provider_options is not None else {}
-        if isinstance(provider, tuple) and len(provider) == 2 and isinstance(provider[0], str) \
-                and isinstance(provider[1], Mapping):
+        if _is_pair(provider):
             provider, inline = provider
             options = options or inline
         if not isinstance(provider, str):
@@ -131,6 +140,11 @@ def split_providers(providers: Any, provider_options: Any) -> list[tuple[str, di
             raise ValueError("'provider_options' values must be dicts.")
         pairs.append((provider, dict(options)))
     return pairs
+
+
+def _is_pair(given: Any) -> bool:
+    """Whether it is a provider's name with its options."""
+    return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], Mapping)
 
 
 def choose_provider(pairs: list[tuple[str, dict]]) -> tuple[list[str], str, dict]:

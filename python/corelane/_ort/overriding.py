@@ -25,7 +25,9 @@ class Overriding:
     def session_for(self, feed: Any) -> Any | None:
         """The session for these names; None where the feed overrides nothing. InvalidArgument for a program
         file, which holds no ONNX model to change."""
-        given = self.names.intersection(feed) if isinstance(feed, Mapping) else None
+        if not isinstance(feed, Mapping):
+            return None
+        given = frozenset(name for name in self.names.intersection(feed) if feed[name] is not None)
         if not given:
             return None
         with self._lock:
@@ -42,10 +44,8 @@ class Overriding:
                                             "session of the ONNX model, not of a program file")
         return self._make(model_bytes.without_initializers(data, given), root)
 
-    def close(self, timeout: float | None) -> None:
-        """Closes what was made."""
+    def end(self) -> list[Any]:
+        """Makes no more sessions; those that were made."""
         with self._lock:
             self._closed = True
-            made = list(self._made.values())
-        for session in made:
-            session.close(timeout)
+            return list(self._made.values())

@@ -15,6 +15,10 @@ class Listed(str):
 
 RKNN_PROVIDERS = ("RKNPU2ExecutionProvider", "RKNNExecutionProvider", "RKNPU3ExecutionProvider")
 CPU_PROVIDER = "CPUExecutionProvider"
+#: Those of other builds of onnxruntime: it warns where one is named that it lacks, and knows no others.
+ELSEWHERE = tuple(f"{name}ExecutionProvider" for name in (
+    "ACL", "Azure", "CANN", "CUDA", "CoreML", "Dml", "Dnnl", "Js", "MIGraphX", "Nnapi", "NvTensorRTRTX", "OpenVINO",
+    "QNN", "Rknpu", "ROCM", "Tensorrt", "VSINPU", "VitisAI", "WebGpu", "WebNN", "Xnnpack"))
 AVAILABLE = [Listed("RKNPU2ExecutionProvider"), Listed(CPU_PROVIDER)]
 
 

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import os
 import threading
+import time
 import warnings
 from typing import Any, Callable, Mapping, Sequence
 
@@ -18,10 +19,10 @@ from .._native import Code
 from .binding import IOBinding
 from .described import Described
 from .foreign import read_run_options, session_options
-from .futures import RunFuture
+from .futures import RunFuture, Submission
 from .given_model import GivenModel
 from .inner import OrtValueVector
-from .options import (check_once, choose_provider, rknn_session_options, split_providers,
+from .options import (check_once, choose_provider, copied, rknn_session_options, split_providers,
                       strict_session_options)
 from .original_options import take_original
 from .overriding import Overriding
@@ -29,7 +30,7 @@ from .profile import Profile
 from .providers import CPU_PROVIDER, RKNN_PROVIDERS, named
 from .settings import RunOptions, SessionOptions
 from .values import OrtValue
-from .wording import Wording, callback_text, single
+from .wording import Wording, callback_text, listed, single
 
 _MISSING: Any = object()
 # Failures that run_async reports by callback, as onnxruntime does, which looks when the work starts.
@@ -76,7 +77,7 @@ class InferenceSession(Described):
         self._profile = Profile(self._native, options.profile_file_prefix) if options.enable_profiling else None
         self._model_path = source if isinstance(source, str) else None  # Tools of onnxruntime read it.
         path = os.path.abspath(source) if isinstance(source, str) else None
-        self._recipe = (path, given, providers, provider_options, kwargs)
+        self._recipe = (path, given, copied(providers), copied(provider_options), kwargs)
         self._members = set(vars(self)) - before | {"_members"}
 
     # --- Making it.
@@ -94,6 +95,9 @@ class InferenceSession(Described):
             if not path.isprintable() and any("\udc80" <= c <= "\udcff" for c in path):
                 raise numbered(InvalidArgument, f"{path!r} is not valid UTF-8; rename the file, or give its "
                                                 "bytes")
+            if os.path.getsize(path) == 0:
+                raise numbered(InvalidArgument, f"Load model from {path} failed:No graph was found in the protobuf. "
+                                                "The file is empty; write the model again")
             return path
         if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
             if len(path_or_bytes) == 0:
@@ -188,6 +192,7 @@ class InferenceSession(Described):
 
     def run(self, output_names: Sequence[str] | None, input_feed: Any, run_options: Any = None) -> list:
         """Runs and waits. output_names: None or [] for all, in model order. Ctrl-C ends the wait."""
+        output_names = listed(output_names)
         try:
             if run_options is None and self._calls is None:
                 return self._serving(input_feed).run(output_names, input_feed)
@@ -209,6 +214,7 @@ class InferenceSession(Described):
         nothing = [] if self._strict else None
         done = self._reporting(callback, user_data, nothing)
         terms, batch = self._terms(run_options)
+        output_names = listed(output_names)
         if self._strict:
             self._wording.check_missing(input_feed)
         else:
@@ -240,6 +246,7 @@ class InferenceSession(Described):
         """run_async without waiting: the task's number, or None when it is too early or full."""
         done = self._reporting(callback, user_data, None)
         terms = single(self._terms(run_options))
+        output_names = listed(output_names)
         try:
             return self._serving(input_feed).try_run_async(output_names, input_feed, done, terms)
         except StatusError as error:
@@ -249,6 +256,7 @@ class InferenceSession(Described):
                run_options: Any = None) -> RunFuture:
         """Submits a copy of the inputs and returns its future."""
         terms, batch = self._terms(run_options)
+        output_names = listed(output_names)
         try:
             native = self._serving(input_feed).submit(output_names, input_feed, terms, batch)
         except StatusError as error:
@@ -258,21 +266,18 @@ class InferenceSession(Described):
     async def run_awaitable(self, output_names: Sequence[str] | None, input_feed: Any,
                             run_options: Any = None) -> list:
         """The same for asyncio. While the queue is full a thread of the loop's executor waits. A cancelled
-        await cancels its task, unless that runs."""
+        await cancels its task, or the samples of its batch, unless they run."""
         given, batch = self._terms(run_options)
-        terms = given or _native.Terms()
-        serving = self._serving(input_feed)
-        submit = functools.partial(serving.submit, output_names, input_feed, terms, batch)
+        terms = (given or _native.Terms()).of_one_call()
+        output_names = listed(output_names)
         try:
+            serving = self._serving(input_feed)
             native = None if batch else serving.try_submit(output_names, input_feed, terms)
             if native is None:
-                native = await asyncio.get_running_loop().run_in_executor(None, submit)
+                submit = functools.partial(serving.submit, output_names, input_feed, terms, batch)
+                native = await Submission(submit, terms).made()
         except StatusError as error:
             raise self._wording.explained(error, output_names, input_feed) from None
-        except asyncio.CancelledError:
-            if given is None:
-                terms.terminate()  # The thread that waits for room gives up.
-            raise
         return await asyncio.wrap_future(RunFuture(native, self._strict))
 
     def run_pipeline(self, input_feed: Any, depth: int = 3, reset: bool = False,
@@ -281,6 +286,7 @@ class InferenceSession(Described):
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 0:
             raise TypeError(f"depth: expected a positive integer, given {depth!r}")
         terms = single(self._terms(run_options))
+        output_names = listed(output_names)
         try:
             return self._native.run_pipeline(output_names, input_feed, int(depth), bool(reset), terms)
         except StatusError as error:
@@ -306,6 +312,7 @@ class InferenceSession(Described):
                             run_options: Any = None) -> list[OrtValue]:
         """run() on OrtValues."""
         kinds = {node.name: _arrays.number_beyond_numpy(node.type) for node in self.get_outputs()}
+        output_names = listed(output_names)
         arrays = self.run(output_names, dict(input_dict_ort_values), run_options)
         return [self._value_class(array, kinds[name]) for array, name in zip(arrays, output_names or kinds)]
 
@@ -325,9 +332,9 @@ class InferenceSession(Described):
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
         """Runs with bound memory; ValueError for a binding of another session."""
-        if not isinstance(iobinding, IOBinding) or iobinding._session is not self:
+        if not isinstance(iobinding, IOBinding) or iobinding._session._native is not self._native:
             raise ValueError("IOBinding must be used with the session that created it.")
-        iobinding._run(self._terms(run_options)[0])
+        iobinding._run(single(self._terms(run_options)))
 
     # --- Ending it.
 
@@ -337,12 +344,16 @@ class InferenceSession(Described):
         number = isinstance(timeout, (int, float, np.number)) and not isinstance(timeout, bool)
         if timeout is not None and (not number or timeout != timeout):
             raise TypeError(f"timeout: expected seconds or None, given {timeout!r}")
-        try:
-            self._native.close(timeout)
-            if self._overriding is not None:
-                self._overriding.close(timeout)
-        except StatusError as error:
-            raise self._translated(error) from None
+        end = None if timeout is None else time.monotonic() + float(timeout)
+        first: StatusError | None = None
+        # Each is closed, whether or not one before it took all of the time.
+        for native in [self._native, *(self._overriding.end() if self._overriding is not None else ())]:
+            try:
+                native.close(None if end is None else max(end - time.monotonic(), 0.0))
+            except StatusError as error:
+                first = first or error
+        if first is not None:
+            raise self._translated(first) from None
 
     @property
     def closed(self) -> bool:

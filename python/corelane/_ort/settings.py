@@ -66,6 +66,21 @@ class OrtMemType(_Named):
     DEFAULT = 0
 
 
+_LARGEST = 2**63 - 1  # Of a dimension.
+
+
+def is_text(value: Any) -> bool:
+    """Whether it is a str, without halves of characters, which nothing outside of Python can hold."""
+    return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def _size(value: Any, least: int) -> int:
+    number = _read(int, value)
+    if not least <= number <= _LARGEST:
+        raise TypeError(f"expected an int from {least} to {_LARGEST}, given {value!r}")
+    return number
+
+
 def _read(kind: type, value: Any) -> Any:
     if kind is int:
         if isinstance(value, (str, bytes, float)):
@@ -76,8 +91,8 @@ def _read(kind: type, value: Any) -> Any:
             raise TypeError(f"expected a bool, given {value!r}")
         return bool(value)
     if kind is str:
-        if not isinstance(value, str):
-            raise TypeError(f"expected a str, given {value!r}")
+        if not is_text(value):
+            raise TypeError(f"expected a str that is valid UTF-8, given {value!r}")
         return value
     if issubclass(kind, enum.Enum) and type(value).__name__ == kind.__name__:
         return kind[value.name]  # onnxruntime's enumeration of that name.
@@ -165,11 +180,11 @@ class SessionOptions:
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
         """Fixes the open dimension `name`, "INPUT[AXIS]" where it has none; ignored where no input has one."""
-        self._dims[_read(str, name)] = _read(int, size)
+        self._dims[_read(str, name)] = _size(size, -_LARGEST - 1)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
         """Fixes the open dimensions of inputs that the model marks so, as with DATA_BATCH."""
-        self._denotations[_read(str, denotation)] = _read(int, size)
+        self._denotations[_read(str, denotation)] = _size(size, -_LARGEST - 1)
 
     def add_initializer(self, name: str, ortvalue: Any) -> None:
         """An OrtValue in place of the model's initializer; ignored where the model has none of that name. It is
@@ -196,7 +211,7 @@ class SessionOptions:
             raise RuntimeError(f"{len(given[0])} names, {len(given[1])} contents and {len(given[2])} lengths were "
                                "given; as many of each belong together")
         for name, content, length in zip(*given):
-            self._files[str(name)] = memoryview(content).cast("B")[:length]
+            self._files[str(name)] = memoryview(content).cast("B")[:_size(length, 0)]
 
     def add_custom_operator(self, op_type: str, function: Callable) -> None:
         """Not onnxruntime's: a Python function computes the operators of that type ("MyOp" or
@@ -227,11 +242,33 @@ class SessionOptions:
 _TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no", "")
 _SPLIT, _TIMES = "ztu_modelrt_dispatch_batch", ("corelane.timeout_ms", "corelane.submit_timeout_ms")
 _PRIORITY = "corelane.priority"
+_MOST_MS = 2**43  # Some hundred years.
 #: The entries of RunOptions that mean something here.
 RUN_ENTRIES = (_SPLIT, *_TIMES, _PRIORITY)
 _OURS = ("corelane.", "ztu_")
 # onnxruntime's own, which have no effect.
 _THEIRS = ("memory.", "qnn.", "ep.", "session.", "disable_synchronize_execution_providers", "gpu_graph_id")
+
+
+def _microseconds(key: str, value: str) -> int:
+    """Of a text of milliseconds. Rounded up, since 0 means no limit."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= _MOST_MS:
+        raise RuntimeError(f"{key}: {value!r} is no time; give milliseconds, 0 for no limit, up to {_MOST_MS}")
+    return math.ceil(number * 1000)
+
+
+def _priority(value: str) -> int:
+    try:
+        number = int(value)
+    except ValueError:
+        number = _LARGEST
+    if not -128 <= number <= 127:
+        raise RuntimeError(f"{_PRIORITY}: {value!r} is no priority; give an integer from -128 to 127")
+    return number
 
 
 class RunOptions:
@@ -283,18 +320,12 @@ class RunOptions:
         self._entries[key] = value
 
     def _set_term(self, key: str, value: str) -> None:
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not abs(number) <= 2**43:  # Microseconds of some hundred years.
-            raise RuntimeError(f"{key}: {value!r} is not an allowed number")
         if key == _PRIORITY:
-            self._terms.priority = int(number)
+            self._terms.priority = _priority(value)
         elif key == _TIMES[0]:
-            self._terms.timeout_us = int(number * 1000)
+            self._terms.timeout_us = _microseconds(key, value)
         else:
-            self._terms.submit_timeout_us = int(number * 1000)
+            self._terms.submit_timeout_us = _microseconds(key, value)
 
     def get_run_config_entry(self, key: str) -> str:
         """RuntimeError for a key that was not added."""

@@ -94,7 +94,7 @@ class OrtValue:
         try:
             return cls._on_device(slot, shape, layout, fd=int(fd), size=int(size), offset=int(offset),
                                   address=virt_addr)
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError, OverflowError) as problem:
             raise RuntimeError(f"descriptor {fd} cannot be mapped, size {size}, offset {offset}: {problem}") from None
 
     @classmethod

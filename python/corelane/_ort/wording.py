@@ -35,8 +35,8 @@ class Wording:
         self.check_missing(input_feed)
         if isinstance(input_feed, Mapping):
             names = {node.name for node in self.inputs + self.overridable}
-            for name in input_feed:
-                if name not in names:
+            for name, value in input_feed.items():
+                if name not in names and value is not None:
                     raise self._worded(InvalidArgument, f"Invalid input name: {name}")
         if output_names and not isinstance(output_names, str):
             known = {node.name for node in self.outputs}
@@ -64,11 +64,19 @@ class Wording:
         except (ValueError, RuntimeError) as found:
             return found
         if self.strict and isinstance(feed, Mapping) and error.code in _OF_INPUTS:
-            for node in self.inputs + [node for node in self.overridable if node.name in feed]:
-                text = mismatch(node, feed[node.name])
+            for node in self.inputs + self.overridable:
+                value = feed.get(node.name)
+                text = None if value is None else mismatch(node, value)
                 if text:
                     return numbered(InvalidArgument, text, lines=True)
         return translated(error, self.strict)
+
+
+def listed(output_names: Any) -> Any:
+    """Names that can be read more than once: an iterator or an array as a list."""
+    if output_names is None or isinstance(output_names, (list, tuple, str)):
+        return output_names
+    return list(output_names)
 
 
 def callback_text(problem: StatusError, strict: bool) -> str:

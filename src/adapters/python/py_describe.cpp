@@ -152,7 +152,9 @@ nb::dict show_description(const ProgramDescription& description) {
   shown["name"] = text(description.name);
   shown["producer"] = text(description.producer);
   const ModelOrigin& origin = description.origin;
-  shown["producer_name"] = text(origin.producer_name);
+  // Programs of earlier versions have the producer's name and version in one text.
+  const bool parts = !origin.producer_name.empty() || !origin.producer_version.empty();
+  shown["producer_name"] = text(parts ? origin.producer_name : description.producer);
   shown["domain"] = text(origin.domain);
   shown["description"] = text(origin.description);
   shown["graph_description"] = text(origin.graph_description);

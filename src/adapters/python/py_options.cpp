@@ -174,10 +174,8 @@ CallOptions read_call(nb::handle outputs, nb::handle terms) {
     // A str is a sequence too: its letters would be taken for names.
     if (nb::isinstance<nb::str>(outputs))
       throw nb::type_error("output_names is a list of names, or None for all; a str was given");
-    for (const nb::handle name : outputs) {
-      if (!nb::isinstance<nb::str>(name)) throw nb::type_error("names of outputs are strings");
-      options.outputs.push_back(nb::cast<std::string>(name));
-    }
+    for (const nb::handle name : outputs)
+      options.outputs.emplace_back(utf8(name, "names of outputs"));
   }
   if (!terms.is_none()) {
     const auto& given = nb::cast<const Terms&>(terms);
@@ -185,9 +183,14 @@ CallOptions read_call(nb::handle outputs, nb::handle terms) {
     options.timeout = std::chrono::microseconds(given.timeout_us);
     options.submit_timeout = std::chrono::microseconds(given.submit_timeout_us);
     options.priority = given.priority;
+    if (given.abandoned != nullptr) {
+      options.interrupted = [abandoned = given.abandoned] {
+        return abandoned->load() || interrupted();
+      };
+    }
   }
   // Without it Ctrl-C would wait for the end of the call.
-  options.interrupted = &interrupted;
+  if (!options.interrupted) options.interrupted = &interrupted;
   return options;
 }
 
@@ -202,6 +205,16 @@ void bind_options(nb::module_& module) {
              // A copy: another thread may drop the Terms while this one has no lock.
              CallControl control = terms.control;
              without_lock([&] { control.terminate(); });
+           })
+      .def("of_one_call",
+           [](const Terms& terms) {
+             Terms own = terms;  // Terminated along with these.
+             own.abandoned = std::make_shared<std::atomic<bool>>(false);
+             return own;
+           })
+      .def("abandon",
+           [](const Terms& terms) {
+             if (terms.abandoned != nullptr) terms.abandoned->store(true);
            })
       .def("reset", [](Terms& terms) { terms.control.reset(); })
       .def_prop_ro("terminated", [](const Terms& terms) { return terms.control.terminated(); });

@@ -4,7 +4,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "corelane/session/session.h"
 
@@ -23,6 +25,8 @@ struct Terms {
   std::int64_t timeout_us = 0;
   std::int64_t submit_timeout_us = 0;
   std::int32_t priority = 0;
+  /// Of one call alone, where it has one: its submission gives up waiting once it is set.
+  std::shared_ptr<std::atomic<bool>> abandoned;
 };
 
 /// True when a signal handler of the interpreter raised, as that of Ctrl-C does: its exception is

@@ -10,6 +10,7 @@
 #include "adapters/python/py_future.h"
 #include "adapters/python/py_once.h"
 #include "adapters/python/py_options.h"
+#include "adapters/python/py_values.h"
 #include "base/later.h"
 
 namespace corelane::python {
@@ -40,18 +41,16 @@ struct HeldFeed {
   std::vector<nb::object> names;
 };
 
-void add_item(const NativeSession& self, HeldFeed& held, std::string_view name, nb::handle value) {
-  ArrayView array = read_array(value, input_desc(self.inputs, name, held.feed.size()));
-  held.feed.push_back({name, std::move(array.view), std::move(array.keep_alive)});
+/// None by name is no value, as in onnxruntime; of an optional it is one.
+bool is_absent(const TensorDesc& desc, nb::handle value) {
+  return value.is_none() && (desc.value.empty() || desc.value.kind() != ValueKind::kOptional);
 }
 
-std::string_view name_of(nb::handle name) {
-  Py_ssize_t size = 0;
-  if (!PyUnicode_Check(name.ptr())) throw nb::type_error("names of inputs are strings");
-  // The text is kept by the str itself, which HeldFeed::names holds.
-  const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
-  if (text == nullptr) throw nb::python_error();
-  return {text, static_cast<std::size_t>(size)};
+void add_item(const NativeSession& self, HeldFeed& held, std::string_view name, nb::handle value) {
+  const TensorDesc& desc = input_desc(self.inputs, name, held.feed.size());
+  if (!name.empty() && is_absent(desc, value)) return;
+  ArrayView array = read_array(value, desc);
+  held.feed.push_back({name, std::move(array.view), std::move(array.keep_alive)});
 }
 
 /// Anything registered as a mapping, which may be a class of the user with code of its own.
@@ -74,7 +73,8 @@ HeldFeed read_feed(const NativeSession& self, nb::handle feed) {
     const nb::object items = nb::steal(PyDict_Items(feed.ptr()));
     for (const nb::handle item : items) {
       held.names.push_back(nb::borrow(PyTuple_GET_ITEM(item.ptr(), 0)));
-      add_item(self, held, name_of(held.names.back()), PyTuple_GET_ITEM(item.ptr(), 1));
+      const std::string_view name = utf8(held.names.back(), "names of inputs");
+      add_item(self, held, name, PyTuple_GET_ITEM(item.ptr(), 1));
     }
   } else if (PyList_Check(feed.ptr()) || PyTuple_Check(feed.ptr())) {
     for (const nb::handle value : feed) add_item(self, held, {}, value);

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +15,18 @@ inline nanobind::str text(std::string_view s) {
       PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace");
   if (made == nullptr) nanobind::raise_python_error();
   return nanobind::steal<nanobind::str>(made);
+}
+
+/// The UTF-8 of a str, which keeps it. TypeError for other objects, and for a str that has none
+/// since it holds half a character. `what` they are: "names of inputs".
+inline std::string_view utf8(nanobind::handle given, const char* what) {
+  Py_ssize_t size = 0;
+  const char* const bytes =
+      PyUnicode_Check(given.ptr()) ? PyUnicode_AsUTF8AndSize(given.ptr(), &size) : nullptr;
+  if (bytes != nullptr) return {bytes, static_cast<std::size_t>(size)};
+  PyErr_Clear();
+  const std::string shown = nanobind::repr(given).c_str();
+  throw nanobind::type_error((std::string(what) + " are strings of UTF-8, given " + shown).c_str());
 }
 
 /// Calls `use` with the value of a key that is there and not None.
