@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,17 @@ Failure not_live(const std::string& name, const std::string& given, const KeyErr
                            : std::string("make a new pipeline for other changes"));
 }
 
+/// Other lists may have made the groups: a short one repeats its last part for each.
+void repeat_last(Config& config, const std::string& key, std::size_t groups) {
+  const auto found = config.find(key);
+  if (found == config.end()) return;
+  std::string& value = found->second;
+  const std::string last = value.substr(value.rfind('&') + 1);
+  for (auto parts = static_cast<std::size_t>(std::ranges::count(value, '&')) + 1; parts < groups;
+       ++parts)
+    value += "&" + last;
+}
+
 }  // namespace
 
 Result<NodeSettings> read_settings(const Config& config, const BackendRegistry& registry) {
@@ -44,6 +56,7 @@ Result<NodeSettings> change_settings(const NodeSettings& settings, const Config&
     if (key == nullptr || !key->live) return not_live(name, value, errors);
     merged.insert_or_assign(name, value);
   }
+  repeat_last(merged, "instance_num", settings.groups.size());
   CORELANE_ASSIGN(NodeSettings changed, read_settings(merged, registry, errors));
   if (changed.groups.size() != settings.groups.size())
     return errors.refuse("instance_num", merged.at("instance_num"),

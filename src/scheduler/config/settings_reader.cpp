@@ -54,6 +54,7 @@ class SettingsReader {
     CORELANE_TRY(check_values());
     CORELANE_TRY(read_scheduler());
     CORELANE_TRY(make_groups());
+    CORELANE_TRY(check_expression());
     CORELANE_TRY(check_keys(out_.settings, expression_, chain_, registry_, errors_));
     CORELANE_TRY(expand_groups());
     CORELANE_TRY(check_ranges());
@@ -158,9 +159,45 @@ class SettingsReader {
       chain_.names.emplace(name);
       const auto found = out_.settings.find(std::string(name) + "::backend");
       if (found == out_.settings.end()) continue;
-      CORELANE_ASSIGN(const std::string outer, expand_scheduler(found->first, found->second));
+      const std::string given = found->second;
+      CORELANE_ASSIGN(const std::string outer, expand_scheduler(found->first, given));
       found->second = outer;
+      CORELANE_TRY(check_below(name, given));
     }
+    return {};
+  }
+
+  /// The inner stage of a stage is a later one of the chain, or a backend that holds such: an
+  /// earlier one would make this one again, without end.
+  Status check_below(std::string_view stage, const std::string& given) const {
+    const std::string key = std::string(stage) + "::backend";
+    NamedBackends inner;
+    auto parsed = parse_backend(out_.settings.find(key)->second);
+    if (!parsed) return errors_.refuse(key, parsed.error());
+    if (Status status = name_backends(*parsed, out_.settings, inner); !status.ok())
+      return errors_.refuse(key, status);
+    for (const std::string_view earlier : default_chain()) {
+      if (inner.names.contains(std::string(earlier)))
+        return errors_.refuse(
+            key, given,
+            fmt::format("what does not hold '{}', which would run '{}' again", earlier, stage),
+            "name a later stage of the chain, or a backend that runs requests");
+      if (earlier == stage) return {};
+    }
+    return {};
+  }
+
+  /// The stages of the chain run `backend`: one of them in it would run itself without end.
+  Status check_expression() const {
+    for (const std::string_view stage : default_chain())
+      if (expression_.names.contains(std::string(stage)))
+        return errors_.refuse(
+            "backend", out_.settings.find("backend")->second,
+            fmt::format("a backend that does not hold '{}', a stage of the chain that runs "
+                        "'backend' itself",
+                        stage),
+            "name the backend that runs requests; docs/apis/scheduler.md has the keys that replace "
+            "a stage");
     return {};
   }
 

@@ -226,13 +226,16 @@ TimePoint GatherTable::next_wake() const {
 /// A part of a batch that failed runs by itself; where no idle instance takes all of it, in calls
 /// as the plan divides it.
 bool GatherTable::start_part(TimePoint now, Decision& decision) {
-  for (const WaitingLine::Part& part : line_.parts()) {
+  if (largest_idle() == 0) return false;
+  for (std::uint64_t number = 0;;) {
+    const auto [next, part] = line_.next_part(number);
+    if (part.empty()) return false;
+    number = next;
     auto choice = choose(part, items_of(part));
     if (!choice) continue;
     begin(choice->first, std::move(choice->second), Reason::kIsolate, now, decision);
     return true;
   }
-  return false;
 }
 
 /// The most items that an idle instance takes; 0: none is idle.
@@ -243,6 +246,28 @@ std::uint32_t GatherTable::largest_idle() const noexcept {
   return largest;
 }
 
+/// Of the requests of the rest, and one that begins before it. A request with a deadline waits for
+/// at most half of the time that it can spare beside its call, so that it also ends in time where
+/// the call takes longer than expected.
+GatherTable::Patience GatherTable::patience_of(std::uint64_t rest) const {
+  TimePoint first = line_.oldest();
+  TimePoint half_time = line_.first_half_time();
+  if (rest != line_.line_items()) {
+    first = half_time = kNever;
+    auto each = line_.line().rbegin();
+    for (std::uint64_t after = 0; after < rest; ++each) {
+      first = std::min(first, each->second->submitted);
+      half_time = std::min(half_time, each->second->half_time());
+      after += each->second->items;
+    }
+  }
+  const TimePoint timeout = later(first, settings_.batching_timeout);
+  if (half_time == kNever) return {timeout, Reason::kTimeout};
+  if (const std::optional<PlannedCall> call = first_call(rest)) half_time -= cost(*call) / 2;
+  if (half_time >= timeout) return {timeout, Reason::kTimeout};
+  return {half_time, Reason::kDeadline};
+}
+
 GatherTable::Leaving GatherTable::may_leave(TimePoint now) {
   const std::uint32_t most = largest();
   const std::uint64_t items = line_.line_items();
@@ -251,15 +276,9 @@ GatherTable::Leaving GatherTable::may_leave(TimePoint now) {
   if (settings_.batching == Batching::kIdle) return {items, Reason::kIdle};
   const std::uint64_t rest = items % most;
   if (rest == 0) return {items, Reason::kFull};
-  // The requests of the rest, and one that begins before it.
-  TimePoint first = kNever;
-  auto each = line_.line().rbegin();
-  for (std::uint64_t after = 0; after < rest; ++each) {
-    first = std::min(first, each->second->submitted);
-    after += each->second->items;
-  }
-  const TimePoint timeout = later(first, settings_.batching_timeout);
-  if (now >= timeout) return {items, Reason::kTimeout};
+  const Patience patience = patience_of(rest);
+  if (now >= patience.until) return {items, patience.reason};
+  const TimePoint timeout = patience.until;
   if (settings_.batching == Batching::kFull)
     wait_until_ = timeout;
   else if (!pays_to_wait_for_next(rest, now, timeout))

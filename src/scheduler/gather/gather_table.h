@@ -139,6 +139,12 @@ class GatherTable {
   /// Whole batches from the front, and the rest where it need not wait for more; else `wait_until_`
   /// is when it leaves.
   Leaving may_leave(TimePoint now);
+  /// Until when the rest may wait for more, and why it leaves then.
+  struct Patience {
+    TimePoint until{};
+    Reason reason = Reason::kTimeout;
+  };
+  Patience patience_of(std::uint64_t rest) const;
   bool pays_to_wait_for_next(std::uint64_t items, TimePoint now, TimePoint timeout);
   std::uint32_t largest_idle() const noexcept;
   /// A call and its requests.

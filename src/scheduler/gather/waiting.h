@@ -27,6 +27,10 @@ struct Waiting {
   TimePoint submitted{};
   TimePoint deadline = kNever;
 
+  /// When half of the time until its deadline is over.
+  TimePoint half_time() const noexcept {
+    return deadline == kNever ? kNever : submitted + (deadline - submitted) / 2;
+  }
   RequestState state() const noexcept { return state_; }
 
  private:
@@ -34,8 +38,13 @@ struct Waiting {
   friend class WaitingLine;
   RequestState state_ = RequestState::kWaiting;
   LinePlace place_;
-  bool in_part_ = false;  ///< Waits as a part of a batch that failed, not in the line.
+  std::uint64_t part_ = 0;  ///< The part of a batch that failed in which it waits; 0: in the line.
 };
+
+/// When it would have been submitted to have its place without a priority, which is worth `level`.
+inline TimePoint order_of(const Waiting& request, Duration level) noexcept {
+  return request.submitted - level * request.priority;
+}
 
 using WaitingPtr = std::shared_ptr<Waiting>;
 /// Lists of them grow while calls end: that does not fail.

@@ -11,39 +11,51 @@ void WaitingLine::count(const Waiting& request, int sign) noexcept {
   };
   add(items_, request.items);
   add(bytes_, request.bytes);
-  if (request.in_part_)
-    add(in_parts_, 1);
-  else
-    add(line_items_, request.items);
+  if (request.part_ != 0) return;
+  add(line_items_, request.items);
+  add(line_bytes_, request.bytes);
 }
 
 void WaitingLine::add(const WaitingPtr& request, Duration level) {
-  request->in_part_ = false;
-  const Duration advance = level * request->priority;
-  least_advance_ = std::min(least_advance_, advance);
-  request->place_ = {request->submitted - advance, ++numbers_};
+  request->part_ = 0;
+  least_advance_ = std::min(least_advance_, level * request->priority);
+  request->place_ = {order_of(*request, level), ++numbers_};
   // Mostly they come in the order in which they leave.
   line_.emplace_hint(line_.end(), request->place_, request);
+  if (request->deadline != kNever)
+    half_times_.emplace(std::pair(request->half_time(), request->place_.number), request.get());
   count(*request, 1);
 }
 
-void WaitingLine::add_part(Part requests) {
+void WaitingLine::add_part(const WaitingList& requests) {
+  ++part_numbers_;
+  std::uint64_t at = 0;
   for (const WaitingPtr& request : requests) {
-    request->in_part_ = true;
+    request->part_ = part_numbers_;
+    request->place_.number = at++;
+    parts_.emplace_hint(parts_.end(), std::pair(request->part_, request->place_.number), request);
     count(*request, 1);
   }
-  parts_.push_back(std::move(requests));
 }
 
 void WaitingLine::remove(const Waiting& request) {
   count(request, -1);
-  if (!request.in_part_) {
-    line_.erase(request.place_);
+  const std::uint64_t number = request.place_.number;
+  if (request.part_ != 0) {
+    parts_.erase(std::pair(request.part_, number));
     return;
   }
-  for (Part& part : parts_)
-    std::erase_if(part, [&](const WaitingPtr& each) { return each.get() == &request; });
-  std::erase_if(parts_, [](const Part& part) { return part.empty(); });
+  if (request.deadline != kNever) half_times_.erase(std::pair(request.half_time(), number));
+  line_.erase(request.place_);
+}
+
+std::pair<std::uint64_t, WaitingList> WaitingLine::next_part(std::uint64_t after) const {
+  std::pair<std::uint64_t, WaitingList> found;
+  auto at = parts_.lower_bound(std::pair(after + 1, std::uint64_t{0}));
+  if (at != parts_.end()) found.first = at->first.first;
+  for (; at != parts_.end() && at->first.first == found.first; ++at)
+    found.second.push_back(at->second);
+  return found;
 }
 
 WaitingList WaitingLine::first(std::uint32_t items, Place front) const {
@@ -52,7 +64,7 @@ WaitingList WaitingLine::first(std::uint32_t items, Place front) const {
 
 WaitingList WaitingLine::all() const {
   WaitingList found;
-  for (const Part& part : parts_) found.insert(found.end(), part.begin(), part.end());
+  for (const auto& [place, request] : parts_) found.push_back(request);
   for (const auto& [place, request] : line_) found.push_back(request);
   return found;
 }

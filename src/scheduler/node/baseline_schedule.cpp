@@ -26,29 +26,56 @@ Status check_groups(const std::vector<Topology::Group>& groups) {
   return {};
 }
 
+/// A stage may have groups of its own; it must not have other ones than the settings say.
+Status check_parts(const std::vector<Topology::Group>& groups, const NodeSettings& settings) {
+  const std::string stage = groups.front().backend;
+  if (groups.size() < settings.groups.size())
+    return error(Code::kInvalidArgument,
+                 "the settings have {} parts of '&', and the stage below BaselineSchedule has {} "
+                 "groups (of '{}'); write one value for each group, or leave "
+                 "BaselineSchedule::backend out for Fusion, which makes a group of each part",
+                 settings.groups.size(), groups.size(), stage);
+  if (!settings.settings.contains("instance_num")) return {};
+  for (std::size_t g = 0; g < settings.groups.size(); ++g)
+    if (groups[g].instances != settings.groups[g].instance_num)
+      return error(Code::kInvalidArgument,
+                   "key 'instance_num': given {} for group {}, in which the stage of '{}' has {}; "
+                   "leave the key out, or name ContrastInstances, which makes so many",
+                   settings.groups[g].instance_num, g + 1, stage, groups[g].instances);
+  return {};
+}
+
+/// One group at least has to take the requests of one item.
+Status check_single_items(const std::vector<Topology::Group>& groups,
+                          const NodeSettings& settings) {
+  std::uint32_t least = UINT32_MAX;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::uint32_t min = groups[g].range.min;
+    if (min == 1 || (g < settings.groups.size() && settings.groups[g].padding)) return {};
+    least = std::min(least, min);
+  }
+  return error(Code::kInvalidArgument,
+               "key 'min': no group takes a single item (the smallest min is {}), so that a "
+               "request might wait without end; add a group with min = 1 by '&', or set "
+               "padding = true",
+               least);
+}
+
 }  // namespace
 
 Status BaselineSchedule::init(const Config& config, const SharedDict& shared) {
   if (core_ != nullptr) return initialised_before("BaselineSchedule");
-  CORELANE_ASSIGN(NodeSettings settings, read_settings(config, *surroundings_.names));
+  Config own = config;
+  own.erase(kThreadIndex);  // Of an instance that holds this scheduler.
+  CORELANE_ASSIGN(NodeSettings settings, read_settings(own, *surroundings_.names));
   CORELANE_ASSIGN(std::unique_ptr<Stage> stage,
-                  make_stage(config, "BaselineSchedule::backend", "Fusion", surroundings_));
-  CORELANE_TRY(stage->init(config, shared));
+                  make_stage(own, "BaselineSchedule::backend", "Fusion", surroundings_));
+  CORELANE_TRY(stage->init(own, shared));
   const std::vector<Topology::Group> groups = stage->groups();
   CORELANE_TRY(check_groups(groups));
-  const auto takes_one = [&](const Topology::Group& group) {
-    const auto g = static_cast<std::size_t>(&group - groups.data());
-    return group.range.min == 1 || (g < settings.groups.size() && settings.groups[g].padding);
-  };
-  if (std::ranges::none_of(groups, takes_one)) {
-    std::uint32_t least = UINT32_MAX;
-    for (const Topology::Group& group : groups) least = std::min(least, group.range.min);
-    return error(Code::kInvalidArgument,
-                 "key 'min': no group takes a single item (the smallest min is {}), so that a "
-                 "request might wait without end; add a group with min = 1 by '&', or set "
-                 "padding = true",
-                 least);
-  }
+  CORELANE_TRY(check_parts(groups, settings));
+  CORELANE_TRY(check_max_batch(groups, settings));
+  CORELANE_TRY(check_single_items(groups, settings));
   core_ = std::make_shared<NodeCore>(std::move(settings), std::move(stage), surroundings_.clock);
   return {};
 }

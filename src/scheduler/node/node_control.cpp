@@ -28,7 +28,7 @@ bool NodeCore::cancel(const TicketPtr& ticket) {
     end(ticket, RequestState::kCancelled,
         error(Code::kCancelled, "request {} was cancelled", ticket->id), after);
     decide(clock_->now(), after);
-    if (blocked_ != 0) changed_.notify_all();
+    wake();
   }
   settle(after);
   return true;
@@ -87,10 +87,27 @@ Status NodeCore::wait_idle(MutexLock& lock, TimePoint until) {
                table_.running());
 }
 
+namespace {
+
+Failure wait_in_a_call(std::string_view what) {
+  return error(Code::kWrongState,
+               "{} waits for the end of all calls, and would do so forever in one of them; call it "
+               "in another thread",
+               what);
+}
+
+}  // namespace
+
+/// Callback threads do not wait for each other: two would do so forever.
+void NodeCore::end_callbacks() {
+  if (dispatch::CallbackThread::any_is_current())
+    callbacks_->stop();
+  else
+    callbacks_->stop_and_join();
+}
+
 Status NodeCore::drain(TimePoint until) {
-  if (inside())
-    return error(Code::kWrongState,
-                 "waiting for the end of all calls in one of them would deadlock");
+  if (inside()) return wait_in_a_call("drain()");
   Aftermath after;
   MutexLock lock(mutex_);
   ++draining_;
@@ -104,21 +121,24 @@ Status NodeCore::drain(TimePoint until) {
   return status;
 }
 
-Status NodeCore::shutdown(Shutdown how, TimePoint until) {
+void NodeCore::close(Shutdown how) {
   Aftermath after;
-  MutexLock lock(mutex_);
-  closed_ = true;
-  table_.flush(true);
-  if (how != Shutdown::kDrain) cancel_waiting(after);
-  if (how == Shutdown::kAbort) abort_running(after);
-  decide(clock_->now(), after);
-  changed_.notify_all();
-  lock.unlock();
+  {
+    const MutexLock lock(mutex_);
+    closed_ = true;
+    table_.flush(true);
+    if (how != Shutdown::kDrain) cancel_waiting(after);
+    if (how == Shutdown::kAbort) abort_running(after);
+    decide(clock_->now(), after);
+    wake();
+  }
   settle(after);
-  if (inside())
-    return error(Code::kWrongState,
-                 "waiting for the end of all calls in one of them would deadlock");
-  lock.lock();
+}
+
+Status NodeCore::shutdown(Shutdown how, TimePoint until) {
+  if (inside()) return wait_in_a_call("shutdown()");
+  close(how);
+  MutexLock lock(mutex_);
   return wait_idle(lock, until);
 }
 
@@ -136,10 +156,26 @@ Status NodeCore::resize_group(std::uint32_t group, std::uint32_t instances) {
   return instances < before ? stage_->resize(group, instances) : Status();
 }
 
-/// New instances of all groups first: what fails until then is taken back.
-Status NodeCore::resize_groups(const NodeSettings& settings) {
+Status check_max_batch(const std::vector<Topology::Group>& groups, const NodeSettings& settings) {
+  for (std::size_t g = 0; g < groups.size() && settings.max_batch != 0; ++g)
+    if (settings.max_batch < groups[g].range.min)
+      return error(Code::kInvalidArgument,
+                   "key 'max_batch': given {}, and group {} of backend '{}' takes {} items at "
+                   "least; allowed is 0, or {} and more; raise max_batch, or leave it out",
+                   settings.max_batch, g + 1, groups[g].backend, groups[g].range.min,
+                   groups[g].range.min);
+  return {};
+}
+
+/// New instances of all groups first: what fails until then is taken back. Groups whose number of
+/// instances is not changed are not asked, since a stage may have fixed ones.
+Status NodeCore::resize_groups(const NodeSettings& held, const NodeSettings& settings) {
   const std::vector<Topology::Group> before = stage_->groups();
-  const auto wanted = [&](std::uint32_t g) { return settings.groups[g].instance_num; };
+  CORELANE_TRY(check_max_batch(before, settings));
+  const auto wanted = [&](std::uint32_t g) {
+    const std::uint32_t number = settings.groups[g].instance_num;
+    return number == held.groups[g].instance_num ? before[g].instances : number;
+  };
   for (std::uint32_t g = 0; g < settings.groups.size(); ++g) {
     if (wanted(g) <= before[g].instances) continue;
     Status grown = resize_group(g, wanted(g));
@@ -170,16 +206,16 @@ Status NodeCore::reconfigure(const Change& change) {
   }
   Result<NodeSettings> changed =
       no_throw("the change of settings", [&] { return change(settings); });
-  Status status = changed
-                      ? no_throw("the change of instances", [&] { return resize_groups(*changed); })
-                      : changed.error();
+  Status status = changed ? no_throw("the change of instances",
+                                     [&] { return resize_groups(settings, *changed); })
+                          : changed.error();
   Aftermath after;
   {
     const MutexLock lock(mutex_);
     changing_ = false;
     if (status.ok()) table_.change(*std::move(changed));
     decide(clock_->now(), after);
-    changed_.notify_all();
+    wake();
   }
   settle(after);
   return status;

@@ -9,6 +9,7 @@
 #include "base/reserve.h"
 #include "scheduler/node/split_request.h"
 #include "scheduler/stages/instance_thread.h"
+#include "scheduler/stages/release_scope.h"
 
 namespace corelane::scheduler {
 namespace {
@@ -36,7 +37,7 @@ NodeCore::NodeCore(NodeSettings settings, std::unique_ptr<Stage> stage,
 /// The instances first: their threads may still be at the end of a last call, in this object.
 NodeCore::~NodeCore() {
   stage_.reset();
-  callbacks_->stop_and_join();
+  end_callbacks();
 }
 
 bool NodeCore::inside() const noexcept { return InstanceThread::current_owner() == this; }
@@ -55,23 +56,6 @@ TicketPtr NodeCore::new_ticket(Dict values, const RequestOptions& options, Callb
   return ticket;
 }
 
-/// What no line could take.
-Status NodeCore::check(const TicketState& ticket) const {
-  const RequestOptions& options = ticket.options;
-  if (!ticket.values.contains(kData))
-    return error(Code::kOutOfRange, "a request has no \"data\"; set it to what the backend takes");
-  if (options.items == 0)
-    return error(Code::kInvalidArgument, "a request has 0 items; it has 1 or more");
-  if (options.timeout < Duration{})
-    return error(Code::kInvalidArgument,
-                 "a request has a timeout of {} ms; it is above 0, or 0 for none",
-                 ms(options.timeout));
-  if (options.priority < -128 || options.priority > 127)
-    return error(Code::kInvalidArgument, "a request has priority {}; allowed is -128 to 127",
-                 options.priority);
-  return {};
-}
-
 TicketPtr NodeCore::submit(Dict values, const RequestOptions& options, Callback on_done,
                            RequestPtr outer) {
   TicketPtr ticket = new_ticket(std::move(values), options, std::move(on_done));
@@ -83,7 +67,7 @@ TicketPtr NodeCore::submit(Dict values, const RequestOptions& options, Callback 
 void NodeCore::enter_or_refuse(const TicketPtr& ticket) {
   Aftermath after;
   bool splits = false;
-  Status wrong = check(*ticket);
+  Status wrong = check_request(ticket->values, ticket->options);
   {
     MutexLock lock(mutex_);
     ticket->id = ++last_id_;
@@ -96,13 +80,10 @@ void NodeCore::enter_or_refuse(const TicketPtr& ticket) {
     }
     splits = wrong.ok() && !table_.fits(ticket->items);
     if (wrong.ok() && !splits) wrong = enter(lock, ticket, after);
-    if (!wrong.ok()) {
-      const bool ended = wrong.code() == Code::kCancelled;
-      refuse(ticket, ended ? RequestState::kCancelled : RequestState::kRejected, std::move(wrong),
-             after);
-    } else if (!splits) {
+    if (!wrong.ok())
+      refuse_as(ticket, std::move(wrong), after);
+    else if (!splits)
       decide(clock_->now(), after);
-    }
   }
   settle(after);
   if (splits) enter_split(ticket);
@@ -155,19 +136,46 @@ Result<std::vector<TicketPtr>> NodeCore::make_parts(const TicketPtr& ticket) {
   return parts;
 }
 
-/// Each part is a request of its own for the line, the limits and the figures.
+/// Each part is a request of its own for the figures, and, where the policy is to block, for the
+/// limits: the parts enter as there is room.
 void NodeCore::enter_split(const TicketPtr& ticket) {
   const auto parts = no_throw("splitting a request", [&] { return make_parts(ticket); });
-  if (parts) {
-    for (const TicketPtr& part : *parts) enter_or_refuse(part);
-    return;
-  }
+  Status wrong = parts ? Status() : parts.error();
   Aftermath after;
+  bool one_by_one = false;
   {
-    const MutexLock lock(mutex_);
-    refuse(ticket, RequestState::kRejected, parts.error(), after);
+    MutexLock lock(mutex_);
+    one_by_one = wrong.ok() && view_for(*ticket).policy == dispatch::FullPolicy::kBlock;
+    if (!one_by_one) {
+      if (wrong.ok()) wrong = enter_parts(lock, ticket, *parts, after);
+      if (!wrong.ok()) refuse_as(ticket, std::move(wrong), after);
+    }
   }
   settle(after);
+  if (!one_by_one) return;
+  for (const TicketPtr& part : *parts) enter_or_refuse(part);
+}
+
+/// All of them or none, so that none makes room for another one, or is refused after it.
+Status NodeCore::enter_parts(MutexLock& lock, const TicketPtr& ticket,
+                             const std::vector<TicketPtr>& parts, Aftermath& after) noexcept {
+  try {
+    CORELANE_TRY(admit(lock, ticket, after));
+    const TimePoint now = clock_->now();
+    for (const TicketPtr& part : parts) {
+      part->id = ++last_id_;
+      table_.enter(part, now);
+    }
+    decide(now, after);
+    return {};
+  } catch (...) {
+    return status_of_exception("a request");
+  }
+}
+
+void NodeCore::refuse_as(const TicketPtr& ticket, Status why, Aftermath& after) {
+  const bool ended = why.code() == Code::kCancelled;
+  refuse(ticket, ended ? RequestState::kCancelled : RequestState::kRejected, std::move(why), after);
 }
 
 dispatch::AdmissionView NodeCore::view_for(const TicketState& ticket) const {
@@ -197,24 +205,35 @@ dispatch::AdmissionView NodeCore::view_for(const TicketState& ticket) const {
   return view;
 }
 
-/// Until so many items and bytes have left the line, or none is left in it.
-void NodeCore::drop_oldest(std::uint64_t items, std::uint64_t bytes, Aftermath& after) {
+/// So many items and bytes leave the line; false, and none does, where it has fewer: parts of
+/// batches that failed are not dropped.
+bool NodeCore::drop_oldest(std::uint64_t items, std::uint64_t bytes, Aftermath& after) {
+  if (table_.line().line_items() < items || table_.line().line_bytes() < bytes) return false;
   std::uint64_t gone_items = 0, gone_bytes = 0;
   while (gone_items < items || gone_bytes < bytes) {
     const TicketPtr oldest = own(table_.line().oldest_request());
-    if (oldest == nullptr || !table_.remove(oldest, RequestState::kRejected)) return;
+    if (oldest == nullptr || !table_.remove(oldest, RequestState::kRejected)) break;
     gone_items += oldest->items;
     gone_bytes += oldest->bytes;
-    const auto wait = ms(table_.expected_wait());
     end(oldest, RequestState::kRejected,
-        error(Code::kBusy, "request {} was dropped for a newer one: the line is full", oldest->id)
-            .with(Detail::kRetryAfter,
-                  text_or_none([wait] { return fmt::format("{:.1f}", wait); })),
+        again_later(error(Code::kBusy, "request {} was dropped for a newer one: the line is full",
+                          oldest->id)),
         after);
   }
+  return true;
+}
+
+/// With the time until there is room, where calls have been measured.
+Status NodeCore::again_later(const Status& why) const {
+  const double wait = ms(table_.expected_wait());
+  if (wait <= 0) return why;
+  return why.with(Detail::kRetryAfter,
+                  text_or_none([wait] { return fmt::format("{:.1f}", wait); }));
 }
 
 Status NodeCore::full(dispatch::LineLimit limit, bool for_ever) const {
+  if (limit == dispatch::LineLimit::kNone)
+    return error(Code::kBusy, "requests that were submitted earlier wait for room in the line");
   const NodeSettings& settings = table_.settings();
   const bool items = limit == dispatch::LineLimit::kItems;
   const bool bytes = limit == dispatch::LineLimit::kBytes;
@@ -234,38 +253,67 @@ Status NodeCore::full(dispatch::LineLimit limit, bool for_ever) const {
                key, most)
         .with(Detail::kLimit, most);
   const double wait = ms(table_.expected_wait());
-  return error(Code::kBusy,
-               "the line is full: {} items and {} bytes wait, {} is {}; try again in {:.1f} ms, or "
-               "raise the limit",
-               table_.line().items(), table_.line().bytes(), key, most, wait)
-      .with(Detail::kLimit, most)
-      .with(Detail::kRetryAfter, text_or_none([&] { return fmt::format("{:.1f}", wait); }));
+  const std::string when =
+      text_or_none([wait] { return wait > 0 ? fmt::format("in {:.1f} ms", wait) : "later"; });
+  return again_later(
+      error(Code::kBusy,
+            "the line is full: {} items and {} bytes wait, {} is {}; try again {}, or raise the "
+            "limit",
+            table_.line().items(), table_.line().bytes(), key, most, when)
+          .with(Detail::kLimit, most));
+}
+
+/// It could not enter before its deadline.
+Status NodeCore::out_of_time(const TicketState& ticket, const Status& held_up) {
+  return held_up.wrap(Code::kTimeout, text_or_none([&] {
+                        return fmt::format(
+                            "request {} waited for room until its timeout of {:.3f} ms", ticket.id,
+                            ms(ticket.options.timeout));
+                      }));
 }
 
 Status NodeCore::admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& after) {
+  std::condition_variable room;
+  const LinePlace place{order_of(*ticket, table_.settings().ageing), ticket->id};
+  Status status = enter_in_turn(lock, ticket, Turn{place, &room}, after);
+  // The next one may have room, too.
+  if (turns_.erase(place) != 0) wake();
+  return status;
+}
+
+/// Those that wait for room enter in the order of the line, so that a large one is not overtaken by
+/// small ones for ever.
+Status NodeCore::enter_in_turn(MutexLock& lock, const TicketPtr& ticket, const Turn& turn,
+                               Aftermath& after) {
   for (;;) {
     if (closed_) return error(Code::kCancelled, "the pipeline was shut down");
     const TimePoint now = clock_->now();
+    const bool waited = turns_.contains(turn.place);
+    const dispatch::AdmissionView view = view_for(*ticket);
+    dispatch::AdmissionAnswer answer = dispatch::admit(view, now);
+    if (waited && now >= ticket->deadline) return out_of_time(*ticket, full(answer.limit, false));
     if (table_.hopeless(*ticket, now))
       return error(Code::kTimeout,
                    "request {} could not end within its timeout of {:.3f} ms: its call takes "
                    "longer than what is left",
                    ticket->id, ms(ticket->options.timeout));
-    const dispatch::AdmissionAnswer answer = dispatch::admit(view_for(*ticket), now);
+    const bool behind = !turns_.empty() && turns_.begin()->first < turn.place;
+    if (answer.what == dispatch::Admission::kEnter && behind &&
+        view.policy == dispatch::FullPolicy::kBlock)
+      answer = {dispatch::Admission::kWaitForRoom, ticket->deadline};
     switch (answer.what) {
       case dispatch::Admission::kEnter:
         return {};
       case dispatch::Admission::kDropOldest:
-        drop_oldest(answer.drop_items, answer.drop_bytes, after);
-        if (dispatch::admit(view_for(*ticket), now).what == dispatch::Admission::kEnter) return {};
-        return full(answer.limit, false);
+        if (!drop_oldest(answer.drop_items, answer.drop_bytes, after))
+          return full(answer.limit, false);
+        return {};
       case dispatch::Admission::kTooLarge:
         return full(answer.limit, true);
       case dispatch::Admission::kWaitForRoom:
       case dispatch::Admission::kWaitForPace:
-        ++blocked_;
-        (void)clock_->wait_until(lock.native(), changed_, answer.wait_until);
-        --blocked_;
+        turns_.emplace(turn.place, turn.room);
+        (void)clock_->wait_until(lock.native(), *turn.room, answer.wait_until);
         continue;
       case dispatch::Admission::kQueueFull:
       case dispatch::Admission::kPaced:
@@ -273,6 +321,11 @@ Status NodeCore::admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& afte
         return full(answer.limit, false);
     }
   }
+}
+
+void NodeCore::wake() {
+  if (blocked_ != 0) changed_.notify_all();
+  if (!turns_.empty()) turns_.begin()->second->notify_one();
 }
 
 void NodeCore::refuse(const TicketPtr& ticket, RequestState how, Status why, Aftermath& after) {
@@ -332,6 +385,8 @@ void NodeCore::follow(Decision& decision, Aftermath& after) noexcept {
               request->id, ms(own(request)->options.timeout)),
         after);
   for (Start& start : decision.starts) prepare(start, after);
+  // There is room for submissions that wait for it.
+  if (!(decision.starts.empty() && decision.expired.empty() && decision.late.empty())) wake();
 }
 
 void NodeCore::prepare(Start& start, Aftermath& after) noexcept {
@@ -372,24 +427,26 @@ bool NodeCore::set_timer(TimePoint wake) noexcept {
 }
 
 void NodeCore::on_timer() noexcept {
+  const ReleaseScope releasing;
   Aftermath after;
   {
     const MutexLock lock(mutex_);
     armed_ = kNever;
     decide(clock_->now(), after);
-    if (blocked_ != 0) changed_.notify_all();
+    wake();
   }
   settle(after);
 }
 
-/// What fills a call up to the group's min are copies of its last request.
+/// What fills a call up to the group's min are copies of one item of its last request.
 Status NodeCore::begin(StageCall& call, std::uint32_t padding) {
   return no_throw(
       "the start of a call",
       [&] {
         const RequestPtr last = call.batch.back();
         for (std::uint32_t i = 0; i < padding; ++i)
-          call.batch.push_back(std::make_shared<Request>(last->values, RequestOptions()));
+          call.batch.push_back(std::make_shared<Request>(
+              padding_of(last->values, last->options.items), RequestOptions()));
         return stage_->start(std::move(call));
       },
       Code::kEngineFailed);
@@ -482,14 +539,19 @@ void NodeCore::deliver(Answer& answer) noexcept {
   }));
 }
 
-NodeCore::Answer NodeCore::outcome(const TicketPtr& ticket, const Status& status) const {
+void NodeCore::drop_result(Dict& values, Aftermath& after) {
+  if (auto result = values.extract(kResult)) after.values.push_back(std::move(result));
+}
+
+NodeCore::Answer NodeCore::outcome(const TicketPtr& ticket, const Status& status,
+                                   Aftermath& after) {
   if (ticket->request == nullptr)  // It was not prepared, and has its values yet.
     return {ticket, RequestState::kFailed, status, std::move(ticket->values)};
   Request& request = *ticket->request;
   Dict values = std::move(request.values);
   Status why = status.ok() ? request.failure() : status;
   if (!why.ok()) {
-    values.erase(kResult);
+    drop_result(values, after);
     if (status.ok()) why = why.wrap("the backend failed this request");
     return {ticket, RequestState::kFailed, std::move(why), std::move(values)};
   }
@@ -522,25 +584,26 @@ void NodeCore::call_ended(const Aftermath::Call& call, const Status& status) noe
       const TicketPtr ticket = own(request);
       const bool unwanted = ticket->request->cancelled();
       ticket->values = std::move(ticket->request->values);
-      ticket->values.erase(kResult);
-      ticket->request = nullptr;
+      drop_result(ticket->values, after);
+      after.requests.push_back(std::move(ticket->request));
       if (unwanted && table_.remove(ticket, RequestState::kCancelled))
         end(ticket, RequestState::kCancelled,
             error(Code::kCancelled, "request {} was cancelled", ticket->id), after);
     }
     for (const TicketPtr& ticket : call.tickets) {
       if (ticket->state() != RequestState::kRunning) {
-        if (ticket->state() != RequestState::kWaiting) ticket->request = nullptr;
+        if (ticket->state() != RequestState::kWaiting)
+          after.requests.push_back(std::move(ticket->request));
         continue;
       }
-      Answer answer = outcome(ticket, status);
-      ticket->request = nullptr;
+      Answer answer = outcome(ticket, status, after);
+      after.requests.push_back(std::move(ticket->request));
       table_.answer(ticket, answer.how);
       note(answer);
       add(std::move(answer), after);
     }
     decide(now, after);
-    if (blocked_ != 0) changed_.notify_all();
+    wake();
   }
   settle(after);
 }

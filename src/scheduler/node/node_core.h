@@ -20,6 +20,9 @@
 
 namespace corelane::scheduler {
 
+/// kInvalidArgument where `max_batch` is below the min of a group.
+Status check_max_batch(const std::vector<Topology::Group>& groups, const NodeSettings& settings);
+
 /// Any thread. Nothing is copied, called or started under its lock but the table's decisions: what
 /// follows from them is collected and done after it.
 class NodeCore final : public std::enable_shared_from_this<NodeCore> {
@@ -35,8 +38,11 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   RequestState state_of(const TicketState& ticket) const;
 
   Status drain(TimePoint until);
-  /// Waits until the callbacks of all answers have returned, but for one that calls this.
-  void end_callbacks() { callbacks_->stop_and_join(); }
+  /// Waits until the callbacks of all answers have returned; not in a callback.
+  void end_callbacks();
+  /// Nothing enters from now on. Does not wait.
+  void close(Shutdown how);
+  /// close(), and waits until nothing waits or runs.
   Status shutdown(Shutdown how, TimePoint until);
   /// New settings of those that hold, checked; without the lock.
   using Change = std::function<Result<NodeSettings>(const NodeSettings&)>;
@@ -70,6 +76,9 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
     };
     SureVector<Call> calls;
     SureVector<Answer> answers;
+    /// What users gave and nobody needs: it is destroyed without the lock.
+    SureVector<Dict::node_type> values;
+    SureVector<RequestPtr> requests;
   };
   /// A request that has ended, for why().
   struct Ending {
@@ -82,23 +91,37 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   };
 
   TicketPtr new_ticket(Dict values, const RequestOptions& options, Callback on_done);
-  Status check(const TicketState& ticket) const;
   void enter_or_refuse(const TicketPtr& ticket);
   Status enter(MutexLock& lock, const TicketPtr& ticket, Aftermath& after) noexcept
       CORELANE_REQUIRES(mutex_);
   Result<std::vector<TicketPtr>> make_parts(const TicketPtr& ticket);
   void enter_split(const TicketPtr& ticket);
+  Status enter_parts(MutexLock& lock, const TicketPtr& ticket, const std::vector<TicketPtr>& parts,
+                     Aftermath& after) noexcept CORELANE_REQUIRES(mutex_);
   /// Waits for room where the policy says so. Ok: it may enter.
   Status admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& after)
       CORELANE_REQUIRES(mutex_);
   dispatch::AdmissionView view_for(const TicketState& ticket) const CORELANE_REQUIRES(mutex_);
-  void drop_oldest(std::uint64_t items, std::uint64_t bytes, Aftermath& after)
+  /// The place of a submission that waits for room, and what wakes it.
+  struct Turn {
+    LinePlace place;
+    std::condition_variable* room = nullptr;
+  };
+  Status enter_in_turn(MutexLock& lock, const TicketPtr& ticket, const Turn& turn, Aftermath& after)
       CORELANE_REQUIRES(mutex_);
+  static Status out_of_time(const TicketState& ticket, const Status& held_up);
+  bool drop_oldest(std::uint64_t items, std::uint64_t bytes, Aftermath& after)
+      CORELANE_REQUIRES(mutex_);
+  Status again_later(const Status& why) const CORELANE_REQUIRES(mutex_);
+  /// Something has changed for those who wait for the end, and for the first who waits for room.
+  void wake() CORELANE_REQUIRES(mutex_);
   Status full(dispatch::LineLimit limit, bool for_ever) const CORELANE_REQUIRES(mutex_);
   void end(const TicketPtr& ticket, RequestState how, Status why, Aftermath& after)
       CORELANE_REQUIRES(mutex_);
   void refuse(const TicketPtr& ticket, RequestState how, Status why, Aftermath& after)
       CORELANE_REQUIRES(mutex_);
+  /// Cancelled where that is why it cannot enter, else rejected.
+  void refuse_as(const TicketPtr& ticket, Status why, Aftermath& after) CORELANE_REQUIRES(mutex_);
   /// Asks the table, and prepares what it says.
   void decide(TimePoint now, Aftermath& after) noexcept CORELANE_REQUIRES(mutex_);
   void follow(Decision& decision, Aftermath& after) noexcept CORELANE_REQUIRES(mutex_);
@@ -112,7 +135,9 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   void deliver(Answer& answer) noexcept;
   void call_ended(const Aftermath::Call& call, const Status& status) noexcept;
   /// How one request of a call ended.
-  Answer outcome(const TicketPtr& ticket, const Status& status) const CORELANE_REQUIRES(mutex_);
+  static Answer outcome(const TicketPtr& ticket, const Status& status, Aftermath& after);
+  /// Erases "result" of a request that failed.
+  static void drop_result(Dict& values, Aftermath& after);
   void add(Answer answer, Aftermath& after) CORELANE_REQUIRES(mutex_);
   void note(const Answer& answer, SureVector<std::uint64_t> parts = {}) noexcept
       CORELANE_REQUIRES(mutex_);
@@ -123,19 +148,21 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   bool at_rest() const CORELANE_REQUIRES(mutex_) { return table_.idle() && delivering_ == 0; }
   Status wait_idle(MutexLock& lock, TimePoint until) CORELANE_REQUIRES(mutex_);
   Status resize_group(std::uint32_t group, std::uint32_t instances);
-  Status resize_groups(const NodeSettings& settings);
+  Status resize_groups(const NodeSettings& held, const NodeSettings& settings);
 
   const std::shared_ptr<Clock> clock_;
   std::unique_ptr<Stage> stage_;  ///< Fixed until the destructor.
   const std::shared_ptr<dispatch::CallbackThread> callbacks_;
   mutable Mutex mutex_{LockRank::kNode};
-  std::condition_variable changed_;  ///< Room in the line, a call that ended.
+  std::condition_variable changed_;  ///< A call that ended, a change of settings.
+  /// Submissions that wait for room, in their order. Each wakes the next one when it leaves.
+  SureMap<LinePlace, std::condition_variable*> turns_ CORELANE_GUARDED_BY(mutex_);
   GatherTable table_ CORELANE_GUARDED_BY(mutex_);
   std::uint64_t last_id_ CORELANE_GUARDED_BY(mutex_) = 0;
   std::deque<Ending> endings_ CORELANE_GUARDED_BY(mutex_);
   TimePoint armed_ CORELANE_GUARDED_BY(mutex_) = kNever;
   Clock::TimerId timer_ CORELANE_GUARDED_BY(mutex_) = 0;
-  std::atomic<int> blocked_{0};     ///< Threads that wait for room or for the end.
+  std::atomic<int> blocked_{0};     ///< Threads that wait for `changed_`.
   std::atomic<int> delivering_{0};  ///< Decisions whose answers are being delivered.
   int draining_ CORELANE_GUARDED_BY(mutex_) = 0;
   bool closed_ CORELANE_GUARDED_BY(mutex_) = false;

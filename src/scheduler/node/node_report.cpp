@@ -81,14 +81,20 @@ std::string NodeCore::chrome_trace(std::string_view name) const {
   device::DeviceInfo info;
   info.kind = "scheduler";
   info.instance = name;
+  const std::vector<BatchRecord> batches = records();
   std::vector<std::uint32_t> first;  // Core of the first instance of each group.
   for (const Topology::Group& group : stage_->groups()) {
+    const std::size_t g = first.size();
+    // Those that have gone since, too.
+    std::uint32_t instances = group.instances;
+    for (const BatchRecord& batch : batches)
+      if (batch.group == g) instances = std::max(instances, batch.instance + 1);
     first.push_back(static_cast<std::uint32_t>(info.cores.size()));
-    for (std::uint32_t i = 0; i < group.instances; ++i)
-      info.cores.push_back({fmt::format("{} {}/{}", group.backend, first.size() - 1, i), {}});
+    for (std::uint32_t i = 0; i < instances; ++i)
+      info.cores.push_back({fmt::format("{} {}/{}", group.backend, g, i), {}});
   }
   std::vector<TraceSpan> spans;
-  for (const BatchRecord& batch : records()) {
+  for (const BatchRecord& batch : batches) {
     const std::uint32_t core = first[batch.group] + batch.instance;
     if (core >= 64) continue;  // A core set has no more.
     TraceSpan span;

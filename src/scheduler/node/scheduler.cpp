@@ -1,5 +1,7 @@
 #include "corelane/scheduler/scheduler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,38 +10,44 @@
 #include "base/leaked.h"
 #include "base/thread.h"
 #include "corelane/base/file.h"
+#include "scheduler/backends/inner_backend.h"
 #include "scheduler/config/node_toml.h"
 #include "scheduler/config/settings.h"
 #include "scheduler/gather/tally.h"
 #include "scheduler/node/baseline_schedule.h"
+#include "scheduler/stages/release_scope.h"
 
 namespace corelane::scheduler {
 
 /// What the handles of a pipeline share: the scheduler, made by name.
 class NodeHandle {
  public:
-  NodeHandle(std::string node_name, std::unique_ptr<Backend> made,
-             const BackendRegistry& names) noexcept
-      : name(std::move(node_name)), scheduler(std::move(made)), registry(names) {
+  NodeHandle(const NodeSettings& settings, std::unique_ptr<Backend> made,
+             const BackendRegistry& names)
+      : name(settings.name),
+        scheduler_name(settings.scheduler),
+        what(fmt::format("backend '{}'", scheduler_name)),
+        range{made->min(), made->max()},
+        scheduler(std::move(made)),
+        registry(names) {
     if (const auto* const base = dynamic_cast<BaselineSchedule*>(scheduler.get()))
       core = base->core();
   }
-  /// In forward() of its own backend it cannot wait for that call: another thread ends it then.
+  /// In forward() of its own backend, and where the library destroys values of requests, it cannot
+  /// wait for the calls that run: another thread ends it then.
   ~NodeHandle() {
-    if (forked()) {
-      // Its threads and locks belong to the parent: nothing of it can be taken apart here.
-      static_cast<void>(new std::pair<std::unique_ptr<Backend>, std::shared_ptr<NodeCore>>(
-          std::move(scheduler), std::move(core)));
-      return;
-    }
-    if (core == nullptr || !core->inside()) return;
-    (void)core->shutdown(Shutdown::kCancel, TimePoint{});
-    const auto kept = std::make_shared<std::pair<std::unique_ptr<Backend>, decltype(core)>>(
-        std::move(scheduler), std::move(core));
+    const bool waits = !ReleaseScope::active() && (core == nullptr || !core->inside());
+    if (waits && !forked()) return;
+    using Kept = std::pair<std::unique_ptr<Backend>, std::shared_ptr<NodeCore>>;
+    auto* const kept = new Kept(std::move(scheduler), std::move(core));
+    // Its threads and locks belong to the parent: nothing of it can be taken apart here.
+    if (forked()) return;
+    if (kept->second != nullptr) kept->second->close(Shutdown::kCancel);
     auto thread = start_thread("corelane-end", [kept] {
       kept->second.reset();
-      kept->first.reset();
+      delete kept;
     });
+    // Without a thread it stays as it is: shut down, and in memory.
     if (thread) thread->detach();
   }
   NodeHandle(const NodeHandle&) = delete;
@@ -50,6 +58,9 @@ class NodeHandle {
 
   const std::uint64_t made_in = fork_count();
   const std::string name;
+  const std::string scheduler_name;
+  const std::string what;  ///< "backend 'A'", the scheduler: for messages.
+  const Range range;       ///< Of the scheduler, asked once.
   std::unique_ptr<Backend> scheduler;
   std::shared_ptr<NodeCore> core;  ///< Null where the program brought a scheduler of its own.
   const BackendRegistry& registry;
@@ -57,6 +68,12 @@ class NodeHandle {
 };
 
 namespace {
+
+Failure empty_failure(std::string_view what) {
+  return error(Code::kWrongState,
+               "{} of an empty pipeline; make one with Pipeline::create, from_toml or from_file",
+               what);
+}
 
 Failure only_baseline(std::string_view what) {
   return error(Code::kUnsupported,
@@ -76,7 +93,8 @@ bool has_core(const std::shared_ptr<NodeHandle>& node) noexcept {
 
 /// What `what`, a function of the pipeline, is called on.
 Result<NodeCore*> core_for(const std::shared_ptr<NodeHandle>& node, std::string_view what) {
-  if (node == nullptr || node->core == nullptr) return only_baseline(what);
+  if (node == nullptr) return empty_failure(what);
+  if (node->core == nullptr) return only_baseline(what);
   if (node->forked()) return forked_failure();
   return node->core.get();
 }
@@ -102,7 +120,12 @@ Result<std::shared_ptr<NodeHandle>> make_node(Result<NodeSettings> read,
       "init() of " + settings.scheduler, [&] { return scheduler->init(settings.settings, shared); },
       Code::kEngineFailed);
   if (!ready.ok()) return error(ready.wrap(fmt::format("node '{}'", settings.name)));
-  return std::make_shared<NodeHandle>(std::move(settings.name), std::move(scheduler), registry);
+  auto node = std::make_shared<NodeHandle>(settings, std::move(scheduler), registry);
+  if (node->range.min >= 1 && node->range.min <= node->range.max) return node;
+  return error(Code::kEngineFailed,
+               "node '{}': {} says that it takes {} to {} items a call; 1 <= min() <= max() is "
+               "needed",
+               node->name, node->what, node->range.min, node->range.max);
 }
 
 /// The end of a request that a scheduler without tickets has run.
@@ -120,15 +143,24 @@ TicketPtr run_plain(NodeHandle& node, Dict values, const RequestOptions& options
   ticket->id = ++node.last_id;
   ticket->clock = real_clock();
   values.erase(kResult);
-  if (!values.contains(kData)) {
-    ticket->answer(RequestState::kRejected, error(Code::kOutOfRange, "a request has no \"data\""),
-                   std::move(values));
+  Status wrong = check_request(values, options);
+  if (wrong.ok()) wrong = check_range(node.scheduler_name, node.range, options.items);
+  if (!wrong.ok()) {
+    ticket->answer(RequestState::kRejected, std::move(wrong), std::move(values));
     return ticket;
   }
   const RequestPtr request = std::make_shared<Request>(std::move(values), options);
-  const Status status = no_throw(
-      "forward() of the scheduler", [&] { return node.scheduler->forward(std::span(&request, 1)); },
+  bool returned = false;
+  Status status = no_throw(
+      node.what,
+      [&] {
+        Status done = node.scheduler->forward(std::span(&request, 1));
+        returned = true;
+        return done;
+      },
       Code::kEngineFailed);
+  // What it threw names the backend already.
+  if (returned) status = status.wrap(fmt::format("{} failed", node.what));
   settle_plain(*ticket, *request, status);
   return ticket;
 }
@@ -195,7 +227,7 @@ std::uint64_t Ticket::id() const noexcept { return state_ == nullptr ? 0 : state
 
 RequestState Ticket::state() const {
   if (state_ == nullptr) return RequestState::kCancelled;
-  const auto node = state_->node.lock();
+  const auto node = state_->forked() ? nullptr : state_->node.lock();
   return node == nullptr ? state_->outcome() : node->state_of(*state_);
 }
 
@@ -203,14 +235,15 @@ bool Ticket::done() const { return state_ != nullptr && state_->done(); }
 
 Status Ticket::wait(TimePoint until) const {
   if (state_ == nullptr) return error(Code::kWrongState, "an empty ticket stands for no request");
-  if (const auto node = state_->node.lock(); node != nullptr && node->inside() && !done())
+  if (done()) return state_->wait(until);
+  if (const auto node = state_->node.lock(); node != nullptr && node->inside())
     return error(Code::kWrongState,
                  "waiting for a request of the same pipeline in forward() would deadlock");
   return state_->wait(until);
 }
 
 bool Ticket::cancel() const {
-  if (state_ == nullptr) return false;
+  if (state_ == nullptr || state_->forked()) return false;
   const auto node = state_->node.lock();
   return node != nullptr && node->cancel(state_);
 }
@@ -249,7 +282,7 @@ Result<Pipeline> Pipeline::from_toml(std::string_view text, const PipelineOption
 }
 
 Result<Pipeline> Pipeline::from_file(const std::string& path, const PipelineOptions& options) {
-  CORELANE_ASSIGN(const ByteVector bytes, read_file(path));
+  CORELANE_ASSIGN(const ByteVector bytes, read_file(path, kMaxToml));
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   Pipeline made;
   CORELANE_ASSIGN(made.node_, make_node(read_node_toml(text, path, registry_of(options)), options));
@@ -292,11 +325,14 @@ void Pipeline::run_all(std::span<Dict> requests, const RequestOptions& options,
     return;
   }
   const bool nested = node_ != nullptr && node_->core != nullptr && node_->core->inside();
-  if (node_ == nullptr || nested) {
-    std::ranges::fill(answers,
-                      error(Code::kWrongState, "{}",
-                            nested ? "run() in forward() of the same pipeline would deadlock"
-                                   : "an empty pipeline runs nothing"));
+  if (node_ == nullptr) {
+    std::ranges::fill(answers, Status(empty_failure("run()")));
+    return;
+  }
+  if (nested) {
+    std::ranges::fill(answers, error(Code::kWrongState,
+                                     "run() in forward() of the same pipeline would deadlock; "
+                                     "submit() does not wait"));
     return;
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -325,9 +361,17 @@ void Pipeline::run_all(std::span<Dict> requests, const RequestOptions& options,
 Ticket Pipeline::submit(Dict request, const RequestOptions& options,
                         std::function<void(const Ticket&)> on_done) const {
   Ticket ticket;
-  if (node_ == nullptr) return ticket;
-  if (node_->forked()) {
-    ticket.state_ = refused(forked_failure(), std::move(request));
+  Status wrong;
+  if (node_ == nullptr)
+    wrong = empty_failure("submit()");
+  else if (node_->forked())
+    wrong = forked_failure();
+  else if (request.contains(kEvent))
+    wrong = error(Code::kInvalidArgument,
+                  "a request of submit() has an \"event\", which only run() takes; wait for the "
+                  "ticket, or call run()");
+  if (!wrong.ok()) {
+    ticket.state_ = refused(std::move(wrong), std::move(request));
     if (on_done) run_callback("scheduler", "a callback of a request", on_done, ticket);
     return ticket;
   }

@@ -1,6 +1,10 @@
 #include "scheduler/node/split_request.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "base/guard.h"
@@ -9,30 +13,52 @@
 namespace corelane::scheduler {
 namespace {
 
-bool can_cut(const Tensor& tensor) {
-  return tensor.shape.rank() > 0 && tensor.layout == Layout{} && tensor.shape.is_static() &&
-         tensor.shape[0] > 0 && tensor.size != 0 && has_whole_rows(tensor.shape, tensor.dtype) &&
-         tensor.size % static_cast<std::size_t>(tensor.shape[0]) == 0;
+/// Why a tensor cannot be cut into rows of dimension 0; empty where it can.
+std::string why_whole(const Tensor& tensor) {
+  if (tensor.shape.rank() == 0 || !tensor.shape.is_static() || tensor.shape[0] <= 0)
+    return fmt::format("shape {} has no rows along dimension 0", tensor.shape.to_string());
+  if (tensor.layout != Layout{}) return "its layout is not plain";
+  if (!has_whole_rows(tensor.shape, tensor.dtype)) return "its rows do not take whole bytes";
+  const auto bytes = storage_bytes(tensor.shape, tensor.dtype, {});
+  if (!bytes) return bytes.error().message();
+  if (*bytes == 0) return fmt::format("shape {} has no elements", tensor.shape.to_string());
+  if (tensor.data == nullptr) return "it has no memory";
+  if (tensor.size != *bytes)
+    return fmt::format("it has {} bytes, and shape {} of {} takes {}", tensor.size,
+                       tensor.shape.to_string(), dtype_name(tensor.dtype), *bytes);
+  // Parameters along dimension 0 belong to rows of the whole.
+  if (tensor.quant.per_channel() && tensor.quant.axis == 0)
+    return "its quantization differs along dimension 0";
+  return {};
+}
+
+Failure cannot_join(const std::string& why) {
+  return error(Code::kBadResult,
+               "the results of a split request cannot be joined: {}; submit at most the items of "
+               "one call a request",
+               why);
 }
 
 Result<Tensor> join(const std::vector<Tensors>& parts, std::size_t index) {
   const Tensor& first = parts[0][index];
-  if (!can_cut(first))
-    return error(Code::kBadResult, "a result of shape {} cannot be joined along dimension 0",
-                 first.shape.to_string());
   Shape shape = first.shape;
-  shape[0] = 0;
+  std::int64_t items = 0;
   for (const Tensors& part : parts) {
-    Shape rest = part[index].shape;
-    if (!can_cut(part[index]) || part[index].dtype != first.dtype || rest.rank() != shape.rank())
-      return error(Code::kBadResult, "results of shapes {} and {} cannot be joined",
-                   first.shape.to_string(), rest.to_string());
-    shape[0] += std::exchange(rest[0], first.shape[0]);
-    if (rest != first.shape)
-      return error(Code::kBadResult, "results of parts differ in more than dimension 0: {} and {}",
-                   first.shape.to_string(), part[index].shape.to_string());
+    const Tensor& some = part[index];
+    if (const std::string why = why_whole(some); !why.empty()) return cannot_join(why);
+    Shape rest = some.shape;
+    items += std::exchange(rest[0], first.shape[0]);
+    if (rest != first.shape || some.dtype != first.dtype)
+      return cannot_join(fmt::format("parts differ in more than dimension 0, {} of {} and {} of {}",
+                                     first.shape.to_string(), dtype_name(first.dtype),
+                                     some.shape.to_string(), dtype_name(some.dtype)));
+    if (some.quant != first.quant)
+      return cannot_join(fmt::format("parts differ in quantization, {} and {}",
+                                     first.quant.to_string(), some.quant.to_string()));
   }
+  shape[0] = items;
   CORELANE_ASSIGN(Tensor whole, Tensor::allocate(first.name, first.dtype, std::move(shape)));
+  whole.quant = first.quant;
   auto* at = static_cast<char*>(whole.data.get());
   for (const Tensors& part : parts) {
     std::memcpy(at, part[index].data.get(), part[index].size);
@@ -48,16 +74,20 @@ Status check_split(const Dict& values, std::uint32_t items) {
   if (whole.empty())
     return error(Code::kOutOfRange,
                  "a request of {} items is more than one call takes, and its data is not a Tensor, "
-                 "which could be split",
+                 "which could be split; submit fewer items",
                  items)
         .with(Detail::kGiven, items);
-  for (const Tensor& tensor : whole)
-    if (!can_cut(tensor) || tensor.shape[0] != std::int64_t{items})
-      return error(Code::kOutOfRange,
-                   "a request of {} items has data of shape {}; to be split, dimension 0 must be "
-                   "the number of items",
-                   items, tensor.shape.to_string())
-          .with(Detail::kGiven, items);
+  for (const Tensor& tensor : whole) {
+    std::string why = why_whole(tensor);
+    if (why.empty() && tensor.shape[0] != std::int64_t{items})
+      why = fmt::format("shape {} has another dimension 0", tensor.shape.to_string());
+    if (why.empty()) continue;
+    return error(Code::kOutOfRange,
+                 "a request of {} items is more than one call takes, and its data cannot be split: "
+                 "{}; correct it, or submit fewer items",
+                 items, why)
+        .with(Detail::kGiven, items);
+  }
   return {};
 }
 
@@ -80,7 +110,15 @@ Result<std::vector<Dict>> split_values(const Dict& values,
   return parts;
 }
 
-Result<std::any> join_results(const std::vector<Dict>& parts) {
+Dict padding_of(const Dict& values, std::uint32_t items) {
+  if (items > 1 && check_split(values, items).ok()) {
+    const std::vector<std::uint32_t> one{1};
+    if (auto rows = split_values(values, one)) return std::move(rows->front());
+  }
+  return values;
+}
+
+Status join_results(const std::vector<Dict>& parts, std::any& result) {
   std::vector<Tensors> results;
   for (const Dict& part : parts) {
     Tensors some = tensors_of(part.at(kResult));
@@ -96,23 +134,33 @@ Result<std::any> join_results(const std::vector<Dict>& parts) {
     whole.push_back(std::move(joined));
   }
   const bool one = std::any_cast<Tensor>(&parts[0].at(kResult)) != nullptr;
-  return value_of(std::move(whole), one);
+  result = value_of(std::move(whole), one);
+  return {};
 }
 
 namespace {
 
 /// Of the first part that has no result, or all results joined.
 SplitRequest::Answer answer_of(std::vector<SplitRequest::Answer>& all, Dict given) {
-  for (SplitRequest::Answer& each : all)
-    if (each.how != RequestState::kDone)
-      return {each.how, each.why.wrap("a part of a split request"), std::move(given)};
+  const auto ran = [](const SplitRequest::Answer& each) {
+    return each.how == RequestState::kDone || each.how == RequestState::kFailed;
+  };
+  const bool seen = std::ranges::any_of(all, ran);
+  for (SplitRequest::Answer& each : all) {
+    if (each.how == RequestState::kDone) continue;
+    // Rejected is what no backend saw.
+    if (each.how == RequestState::kRejected && seen)
+      each.how = each.why.code() == Code::kTimeout ? RequestState::kExpired : RequestState::kFailed;
+    return {each.how, each.why.wrap("a part of a split request"), std::move(given)};
+  }
   std::vector<Dict> parts;
   for (SplitRequest::Answer& each : all) parts.push_back(std::move(each.values));
-  auto joined = no_throw("joining results", [&] { return join_results(parts); });
-  if (!joined) return {RequestState::kFailed, joined.error(), std::move(given)};
+  std::any joined;
+  Status wrong = no_throw("joining results", [&] { return join_results(parts, joined); });
+  if (!wrong.ok()) return {RequestState::kFailed, std::move(wrong), std::move(given)};
   SplitRequest::Answer whole{RequestState::kDone, {}, std::move(parts.front())};
   whole.values[kData] = std::move(given[kData]);
-  whole.values[kResult] = std::move(*joined);
+  whole.values[kResult] = std::move(joined);
   return whole;
 }
 

@@ -1,6 +1,7 @@
 /// A request of more items than a call takes: cut into parts, and put together again.
 #pragma once
 
+#include <any>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,9 +21,13 @@ Status check_split(const Dict& values, std::uint32_t items);
 /// for each size; the other values are copied. kOutOfRange for data that cannot be cut.
 Result<std::vector<Dict>> split_values(const Dict& values, const std::vector<std::uint32_t>& sizes);
 
+/// What fills a call up: a copy of one item of a request of `items`; of all of it where "data"
+/// cannot be cut.
+Dict padding_of(const Dict& values, std::uint32_t items);
+
 /// Puts "result" of the parts, in their order, together along dimension 0. kBadResult where they do
-/// not fit each other.
-Result<std::any> join_results(const std::vector<Dict>& parts);
+/// not fit each other. Not a Result, in which a std::any would take a failure for its value.
+Status join_results(const std::vector<Dict>& parts, std::any& result);
 
 /// Collects the answers of the parts. Any thread.
 class SplitRequest {

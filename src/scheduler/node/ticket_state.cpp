@@ -5,43 +5,62 @@
 namespace corelane::scheduler {
 
 void TicketState::answer(RequestState how, Status why, Dict with) {
+  outcome_ = how;
+  status_ = std::move(why);
+  values = std::move(with);
   {
     const MutexLock lock(mutex_);
-    done_ = true;
-    outcome_ = how;
-    status_ = std::move(why);
-    values = std::move(with);
+    answered_.store(true, std::memory_order_release);
   }
   // Without the lock, which the thread that wakes needs. The caller holds the ticket.
-  answered_.notify_all();
+  woken_.notify_all();
 }
 
-bool TicketState::done() const {
-  const MutexLock lock(mutex_);
-  return done_;
+RequestState TicketState::outcome() const noexcept {
+  if (answered()) return outcome_;
+  return lost() ? RequestState::kCancelled : RequestState::kWaiting;
 }
 
-RequestState TicketState::outcome() const {
-  const MutexLock lock(mutex_);
-  return outcome_;
+Failure TicketState::lost_failure() const {
+  return error(Code::kWrongState,
+               "request {} was submitted before this process was forked, and only the parent has "
+               "its answer; submit it to a pipeline that is made in the child",
+               id);
 }
 
 Status TicketState::wait(TimePoint until) {
+  if (answered()) return status_;
+  if (lost()) return lost_failure();
   MutexLock lock(mutex_);
-  while (!done_)
-    if (!clock->wait_until(lock.native(), answered_, until) && !done_)
+  while (!answered())
+    if (!clock->wait_until(lock.native(), woken_, until) && !answered())
       return error(Code::kTimeout, "request {} has not ended yet; it goes on", id)
           .with(Detail::kLimit, "wait");
   return status_;
 }
 
 Result<Dict> TicketState::take() {
-  const MutexLock lock(mutex_);
-  if (!done_)
+  if (lost()) return lost_failure();
+  if (!answered())
     return error(Code::kWrongState, "request {} has not ended yet; wait for it first", id);
-  if (std::exchange(taken_, true))
+  if (taken_.exchange(true))
     return error(Code::kWrongState, "the values of request {} were taken before", id);
   return std::move(values);
+}
+
+Status check_request(const Dict& values, const RequestOptions& options) {
+  if (!values.contains(kData))
+    return error(Code::kOutOfRange, "a request has no \"data\"; set it to what the backend takes");
+  if (options.items == 0)
+    return error(Code::kInvalidArgument, "a request has 0 items; it has 1 or more");
+  if (options.timeout < Duration{})
+    return error(Code::kInvalidArgument,
+                 "a request has a timeout of {} ms; it is above 0, or 0 for none",
+                 ms(options.timeout));
+  if (options.priority < -128 || options.priority > 127)
+    return error(Code::kInvalidArgument, "a request has priority {}; allowed is -128 to 127",
+                 options.priority);
+  return {};
 }
 
 }  // namespace corelane::scheduler

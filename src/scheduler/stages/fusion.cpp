@@ -14,9 +14,9 @@ Status Fusion::init(const Config& config, const SharedDict& shared) {
                                                            "ContrastInstances", surroundings_));
     Status ready = one->init(group.config, shared != nullptr ? shared : std::make_shared<Dict>());
     if (!ready.ok())
-      return settings.groups.size() == 1
-                 ? ready
-                 : ready.wrap(fmt::format("group {} of {}", made.size(), settings.groups.size()));
+      return settings.groups.size() == 1 ? ready
+                                         : ready.wrap(fmt::format("group {} of {}", made.size() + 1,
+                                                                  settings.groups.size()));
     if (one->groups().size() != 1)
       return error(Code::kInvalidArgument, "a stage in Fusion must have one group, not {}",
                    one->groups().size());

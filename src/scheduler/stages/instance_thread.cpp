@@ -5,6 +5,7 @@
 
 #include "base/guard.h"
 #include "base/thread.h"
+#include "scheduler/stages/release_scope.h"
 #include "scheduler/stages/stage_maker.h"
 
 namespace corelane::scheduler {
@@ -30,7 +31,8 @@ void InstanceThread::stop_and_join() {
 
 Result<InnerBackend> InstanceThread::make_inner(const Config& config) {
   if (adopted_ != nullptr) return InnerBackend::adopt(name_, config, std::move(adopted_));
-  const auto found = config.find("backend");
+  auto found = config.find("InstanceThread::backend");
+  if (found == config.end()) found = config.find("backend");
   CORELANE_ASSIGN(const BackendText text,
                   parse_backend(found == config.end() ? "Identity" : found->second));
   return InnerBackend::make(text, config, surroundings_);
@@ -65,6 +67,13 @@ Status InstanceThread::start(StageCall call) {
   return {};
 }
 
+/// It may start the next call here, which this thread then finds without being woken.
+void InstanceThread::end(StageCall& call, Status status) noexcept {
+  const ReleaseScope releasing;
+  run_callback("scheduler", "the end of a call", call.done, std::move(status));
+  call = {};
+}
+
 /// The backend outlives this thread: the thread that destroys the stage joins this one first.
 void InstanceThread::work() {
   MutexLock lock(mutex_);
@@ -86,9 +95,7 @@ void InstanceThread::work() {
     lock.lock();
     busy_ = false;
     lock.unlock();
-    // It may start the next call here, which this thread then finds without being woken.
-    run_callback("scheduler", "the end of a call", call.done, std::move(status));
-    call = {};
+    end(call, std::move(status));
     lock.lock();
   }
 }

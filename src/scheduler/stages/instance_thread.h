@@ -14,7 +14,8 @@
 namespace corelane::scheduler {
 
 /// Runs init() and every forward() of its backend in one thread, one at a time. The backend is the
-/// one that the setting "backend" names. After a failed init() no thread is left.
+/// one that `InstanceThread::backend` names, else `backend`. After a failed init() no thread is
+/// left.
 class InstanceThread final : public Stage {
  public:
   explicit InstanceThread(BackendSurroundings surroundings)
@@ -41,6 +42,7 @@ class InstanceThread final : public Stage {
  private:
   Result<InnerBackend> make_inner(const Config& config);
   void work();
+  static void end(StageCall& call, Status status) noexcept;
   void stop_and_join();
 
   const BackendSurroundings surroundings_;

@@ -1,6 +1,7 @@
 /// A second reading of the records of a node: when requests came, when calls ended and which of
 /// them failed is taken from the log; when each batch left, why, with whom, and on which instance
-/// is derived again, without the scheduler's code. Greedy plan, `deadlines` "expire", no padding.
+/// is derived again, without the scheduler's code. Greedy plan, `deadlines` "expire", no padding,
+/// and no deadline for which a batch would leave before `batching_timeout`.
 #pragma once
 
 #include <algorithm>
