@@ -14,8 +14,9 @@ namespace {
 constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
 
 Failure refusal(std::string_view key, std::string_view given, const std::string& allowed) {
-  return error(Code::kInvalidArgument, "key '{}': given {}, allowed: {}", key, shown(given),
-               allowed)
+  return error(Code::kInvalidArgument,
+               "key '{}': given {}; allowed is {}; correct the value, or leave the key out", key,
+               shown(given), allowed)
       .with(Detail::kGiven, given)
       .with(Detail::kAllowed, allowed);
 }
@@ -39,6 +40,15 @@ Result<std::uint64_t> whole_number(const Config& config, std::string_view key,
   return refusal(key, *text, fmt::format("a whole number from {} to {}", least, most));
 }
 
+Result<std::int32_t> level(const Config& config, std::string_view key, std::int32_t fallback,
+                           std::int32_t least, std::int32_t most) {
+  const std::string* text = text_of(config, key);
+  if (text == nullptr) return fallback;
+  const auto number = parse_number<std::int32_t>(trimmed(*text, kBlanks));
+  if (number && least <= *number && *number <= most) return *number;
+  return refusal(key, *text, fmt::format("a whole number from {} to {}", least, most));
+}
+
 Result<double> real_number(const Config& config, std::string_view key, double fallback,
                            double least, double most) {
   const std::string* text = text_of(config, key);
@@ -47,6 +57,14 @@ Result<double> real_number(const Config& config, std::string_view key, double fa
   // "nan" fails both comparisons.
   if (number && least <= *number && *number <= most) return *number;
   return refusal(key, *text, fmt::format("a number from {} to {}", least, most));
+}
+
+Result<double> share(const Config& config, std::string_view key, double fallback, double most) {
+  const std::string* text = text_of(config, key);
+  if (text == nullptr) return fallback;
+  const auto number = parse_number<double>(trimmed(*text, kBlanks));
+  if (number && 0 < *number && *number <= most) return *number;
+  return refusal(key, *text, fmt::format("a number above 0, at most {}", most));
 }
 
 Result<bool> flag(const Config& config, std::string_view key, bool fallback) {

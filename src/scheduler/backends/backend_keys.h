@@ -18,9 +18,16 @@ const std::string* text_of(const Config& config, std::string_view key);
 Result<std::uint64_t> whole_number(const Config& config, std::string_view key,
                                    std::uint64_t fallback, std::uint64_t least, std::uint64_t most);
 
+/// A whole number that may be negative, of `least` to `most`; `fallback` where it is not set.
+Result<std::int32_t> level(const Config& config, std::string_view key, std::int32_t fallback,
+                           std::int32_t least, std::int32_t most);
+
 /// A number of `least` to `most`, with a fraction; `fallback` where it is not set.
 Result<double> real_number(const Config& config, std::string_view key, double fallback,
                            double least, double most);
+
+/// A number above 0, at most `most`; `fallback` where it is not set.
+Result<double> share(const Config& config, std::string_view key, double fallback, double most);
 
 /// "true", "1", "false" or "0".
 Result<bool> flag(const Config& config, std::string_view key, bool fallback);

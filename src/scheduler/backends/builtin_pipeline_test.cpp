@@ -46,5 +46,17 @@ TEST(BuiltinPipeline, WrongSettingsEndItsCreation) {
               HasSubstr("10 items"));
 }
 
+TEST(BuiltinPipeline, AnUnknownFilterIsNamedWithThoseThatThereAre) {
+  const std::string text = run({{"backend", "S[Identity,(swop)Identity]"}}, {});
+  EXPECT_THAT(text, HasSubstr("'(swop)Identity'"));
+  EXPECT_THAT(text, HasSubstr("SubGraphSkip, swap"));
+}
+
+TEST(BuiltinPipeline, AFileWithoutAnEndIsRefused) {
+  const auto endless = Pipeline::from_file("/dev/zero");
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().code(), Code::kMalformed);
+}
+
 }  // namespace
 }  // namespace corelane::scheduler

@@ -35,7 +35,9 @@ Result<BadHow> read_bad_how(const Config& config) {
   if (text == nullptr || *text == "call") return BadHow::kCall;
   if (*text == "item") return BadHow::kItem;
   if (*text == "throw") return BadHow::kThrow;
-  return error(Code::kInvalidArgument, "key 'bad_how': given {}, allowed: call, item, throw",
+  return error(Code::kInvalidArgument,
+               "key 'bad_how': given {}; allowed is call, item or throw; correct the "
+               "value, or leave the key out for call",
                shown(*text))
       .with(Detail::kGiven, *text)
       .with(Detail::kAllowed, "call, item, throw");

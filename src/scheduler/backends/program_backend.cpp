@@ -101,15 +101,18 @@ Status ProgramBackend::load(const Config& config, const SharedDict& shared) {
   const std::string model = text("model");
   if (model.empty())
     return error(Code::kInvalidArgument,
-                 "key 'model' is missing: the path of a program or ONNX file");
-  const std::string name = fmt::format("program:{}:{}:{}", text("device"), text("weight"), model);
+                 "key 'model' is missing; set it to the path of a program or ONNX file");
+  // A range is compiled for where there is a max.
+  const std::string sizes = config.contains("max") ? text("min") + "," + text("max") : "";
+  const std::string name =
+      fmt::format("program:{}:{}:{}:{}", text("device"), text("weight"), sizes, model);
   if (const auto found = shared->find(name); found != shared->end()) {
     program_ = std::any_cast<const Program&>(found->second);
     return {};
   }
   LoadOptions options;
   CORELANE_ASSIGN(options.on, open_device(text("device"), *shared));
-  CORELANE_ASSIGN(options.weight, real_number(config, "weight", 1, 1e-6, 1e6));
+  CORELANE_ASSIGN(options.weight, share(config, "weight", 1, 1e6));
   if (config.contains("weight")) CORELANE_TRY(options.on->set_arbiter(device::fair_arbiter()));
   CORELANE_ASSIGN(program_, load_for_batches(model, config, std::move(options)));
   shared->emplace(name, program_);
@@ -173,8 +176,7 @@ Status ProgramBackend::check_rows(const std::vector<TensorDesc>& descs) const {
 
 Status ProgramBackend::init(const Config& config, const SharedDict& shared) {
   CORELANE_TRY(load(config, shared));
-  CORELANE_ASSIGN(const double priority, real_number(config, "priority", 0, -128, 127));
-  run_options_.priority = static_cast<std::int32_t>(priority);
+  CORELANE_ASSIGN(run_options_.priority, level(config, "priority", 0, -128, 127));
   CORELANE_ASSIGN(context_, program_.new_context());
   CORELANE_TRY(read_range(config));
   // What is wrong with an output surfaces here, not in the first call.

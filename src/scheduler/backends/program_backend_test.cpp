@@ -240,6 +240,46 @@ TEST(ProgramBackend, WrongSettingsNameWhatIsWrong) {
   EXPECT_EQ(code_with({{"model", files.program(1)}, {"device", "nothing:1"}}), Code::kNotFound);
 }
 
+TEST(ProgramBackend, PipelinesOfOneModelAndTwoRangesMayShareADictionary) {
+  const ProgramFiles files;
+  const std::string onnx = weighted(std::string("n"));
+  Config config = {{"backend", "TensorrtTensor"},
+                   {"model", files.write("open.onnx", as_byte_span(onnx))},
+                   {"device", kDevice},
+                   {"padding", "true"}};
+  PipelineOptions options;
+  options.shared = std::make_shared<Dict>();
+  for (const char* size : {"1", "4", "4"}) {
+    config["min"] = config["max"] = size;
+    const auto pipeline = Pipeline::create(config, options);
+    ASSERT_TRUE(pipeline) << pipeline.error().to_string();
+    Dict request;
+    request[kData] = rows(1, 3);
+    ASSERT_TRUE(pipeline->run(request).ok());
+    expect_answer(request, 1, 3);
+  }
+  EXPECT_EQ(options.shared->size(), 2U) << "those of one range share its program";
+}
+
+TEST(ProgramBackend, PrioritiesAreWholeAndWeightsAreAboveZero) {
+  const ProgramFiles files;
+  const auto made = [&](const char* key, const char* value) {
+    return Pipeline::create({{"backend", "TensorrtTensor"},
+                             {"model", files.program(1)},
+                             {"device", kDevice},
+                             {key, value}});
+  };
+  for (const char* priority : {"0.9", "-1.5", "128", "-129", "x"}) {
+    const auto refused = made("priority", priority);
+    ASSERT_FALSE(refused) << priority;
+    EXPECT_NE(refused.error().to_string().find("whole number from -128 to 127"), std::string::npos)
+        << refused.error().to_string();
+  }
+  EXPECT_TRUE(made("priority", "-128"));
+  EXPECT_TRUE(made("weight", "1e-7"));
+  EXPECT_FALSE(made("TensorrtTensor::weight", "0"));
+}
+
 /// Two programs on one core of a device on a virtual clock, for ten seconds of it.
 TEST(ProgramBackend, TwoProgramsShareADeviceByTheirWeights) {
   const auto clock = std::make_shared<VirtualClock>();

@@ -187,7 +187,15 @@ class Sequential final : public Backend {
     if (first) return stage;
     const BackendRegistry& names =
         surroundings_.names == nullptr ? backend_registry() : *surroundings_.names;
-    CORELANE_ASSIGN(stage.filter, names.make_filter(stage.filter_name));
+    auto made = names.make_filter(stage.filter_name);
+    if (!made && made.error().code() == Code::kNotFound)
+      return error(Code::kNotFound,
+                   "backend '{}': '({}){}': there is no filter '{}'; allowed is {}; correct the "
+                   "name, or add the filter to the registry",
+                   name_, stage.filter_name, text.name, stage.filter_name,
+                   fmt::join(names.filter_names(), ", "));
+    if (!made) return error(made.error());
+    stage.filter = std::move(*made);
     return stage;
   }
 
