@@ -30,7 +30,8 @@ struct PipelineOptions {
   SharedDict shared;                          ///< Null: an empty one for each `&` group.
 };
 
-/// A submitted request. A cheap handle; dropping it does not cancel the request. Any thread.
+/// A submitted request. A cheap handle; dropping it does not cancel the request. Any thread. In a
+/// forked child a request of the parent that had not ended is kCancelled, with kWrongState.
 class CORELANE_API Ticket {
  public:
   /// Its number in the pipeline, from 1: for Pipeline::why().
@@ -82,16 +83,19 @@ enum class Shutdown : std::uint8_t {
 };
 
 /// Its last handle ends it as shutdown(kCancel) does, and waits for the running batches and the
-/// callbacks, but for one that it goes in. Any thread.
+/// callbacks. In a callback it does not wait for callbacks; in forward() of its backend, and where a
+/// request that holds it is destroyed in a thread of a pipeline or of the clock, for nothing:
+/// another thread ends it then. Any thread.
 class CORELANE_API Pipeline {
  public:
   /// A node of these settings (docs/apis/scheduler.md lists them). kInvalidArgument names the key,
   /// what was given and what is allowed; else what init() of a backend failed with. No thread is
   /// left after a failure.
   static Result<Pipeline> create(const Config& config, const PipelineOptions& options = {});
-  /// The same from TOML: global settings and one table. Errors name line, column and key.
+  /// The same from TOML: global settings and one table. Errors of settings name line, column and
+  /// key; those that a backend finds in its init() name the backend.
   static Result<Pipeline> from_toml(std::string_view text, const PipelineOptions& options = {});
-  /// The same from a file. kNotFound, kIo.
+  /// The same from a file. kNotFound, kIo; kMalformed for a folder or more than 1 MiB.
   static Result<Pipeline> from_file(const std::string& path, const PipelineOptions& options = {});
 
   /// Runs `request` and waits: ok if and only if it has "result" afterwards. kOutOfRange without
@@ -107,6 +111,7 @@ class CORELANE_API Pipeline {
   /// Returns at once, or, where the line is full and `queue_policy` is "block", when it has
   /// entered. `on_done` is called once, in a thread of the pipeline that calls one at a time; what
   /// it throws goes to the log. A request that cannot enter has ended already: the ticket says why.
+  /// Nor can one with an "event", which is for run().
   /// Where there was no memory for a ticket of its own that is kOutOfMemory, its number 0, and
   /// `on_done` is not called.
   Ticket submit(Dict request, const RequestOptions& options = {},

@@ -27,7 +27,7 @@ enum class Reason : std::uint8_t {
   kIdle,      ///< An instance was idle.
   kTimeout,   ///< `batching_timeout` of its oldest request.
   kDeadline,  ///< A request would have been late.
-  kFlush,     ///< The pipeline drains.
+  kFlush,     ///< The pipeline drains, or submissions wait for room in the line.
   kIsolate,   ///< A part of a batch that failed.
 };
 inline constexpr std::size_t kReasons = 6;

@@ -84,6 +84,8 @@ class GatherTable {
 
   /// While it is on, nothing waits for more requests.
   void flush(bool on) noexcept { flushing_ = on; }
+  /// Whether requests wait for more ones, by the last decision.
+  bool holds_back() const noexcept { return wait_until_ != kNever; }
   /// New rules for what has not begun; the groups stay.
   void change(NodeSettings settings) { settings_ = std::move(settings); }
   /// Instances of a group: new ones are idle; those that are too many go when they end.

@@ -117,7 +117,8 @@ Status NodeCore::drain(TimePoint until) {
   settle(after);
   lock.lock();
   Status status = wait_idle(lock, until);
-  if (--draining_ == 0) table_.flush(closed_);
+  --draining_;
+  table_.flush(hurries());
   return status;
 }
 

@@ -276,8 +276,9 @@ Status NodeCore::admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& afte
   std::condition_variable room;
   const LinePlace place{order_of(*ticket, table_.settings().ageing), ticket->id};
   Status status = enter_in_turn(lock, ticket, Turn{place, &room}, after);
-  // The next one may have room, too.
-  if (turns_.erase(place) != 0) wake();
+  if (turns_.erase(place) == 0) return status;
+  table_.flush(hurries());
+  wake();  // The next one may have room, too.
   return status;
 }
 
@@ -312,7 +313,7 @@ Status NodeCore::enter_in_turn(MutexLock& lock, const TicketPtr& ticket, const T
         return full(answer.limit, true);
       case dispatch::Admission::kWaitForRoom:
       case dispatch::Admission::kWaitForPace:
-        turns_.emplace(turn.place, turn.room);
+        if (turns_.emplace(turn.place, turn.room).second) let_go(now);
         (void)clock_->wait_until(lock.native(), *turn.room, answer.wait_until);
         continue;
       case dispatch::Admission::kQueueFull:
@@ -321,6 +322,13 @@ Status NodeCore::enter_in_turn(MutexLock& lock, const TicketPtr& ticket, const T
         return full(answer.limit, false);
     }
   }
+}
+
+/// A line that is full waits for no more: what is held back leaves, by the thread of the clock,
+/// since this one waits. Without memory for that, when its own time has come.
+void NodeCore::let_go(TimePoint now) {
+  table_.flush(true);
+  if (table_.holds_back()) (void)set_timer(now);
 }
 
 void NodeCore::wake() {
@@ -367,7 +375,7 @@ void NodeCore::decide(TimePoint now, Aftermath& after) noexcept {
   // There is no memory for the timer: what waits for more requests does not wait.
   table_.flush(true);
   decision = table_.decide(now);
-  table_.flush(draining_ != 0 || closed_);
+  table_.flush(hurries());
   follow(decision, after);
 }
 

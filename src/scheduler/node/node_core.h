@@ -110,6 +110,11 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   Status enter_in_turn(MutexLock& lock, const TicketPtr& ticket, const Turn& turn, Aftermath& after)
       CORELANE_REQUIRES(mutex_);
   static Status out_of_time(const TicketState& ticket, const Status& held_up);
+  void let_go(TimePoint now) CORELANE_REQUIRES(mutex_);
+  /// Nothing waits for more requests: there is an end to wait for, or the line is full.
+  bool hurries() const CORELANE_REQUIRES(mutex_) {
+    return draining_ != 0 || closed_ || !turns_.empty();
+  }
   bool drop_oldest(std::uint64_t items, std::uint64_t bytes, Aftermath& after)
       CORELANE_REQUIRES(mutex_);
   Status again_later(const Status& why) const CORELANE_REQUIRES(mutex_);

@@ -91,6 +91,28 @@ TEST(NodeLimits, ASubmissionEntersWhenANewcomerOrADrainEmptiesTheLine) {
   }
 }
 
+TEST(NodeLimits, AFullLineWaitsForNoMore) {
+  LineBench bench;
+  bench.script->time = linear_time(10, 0);
+  ASSERT_TRUE(bench
+                  .open_line({{"max", "4"},
+                              {"batching", "full"},
+                              {"batching_timeout", "60000"},
+                              {"queue_items", "3"}})
+                  .ok());
+  (void)bench.submit(0, {.items = 3});
+  std::thread blocked = bench.submitter(1, {.items = 3});
+  bench.wait_for_waits(1);
+  bench.run_to(0);
+  bench.wait_for_submitted(2);
+  EXPECT_EQ(bench.pipeline.statistics().running, 1U);
+  bench.run_to(11);
+  EXPECT_EQ(bench.pipeline.statistics().waiting, 1U) << "nobody waits for room any more";
+  bench.run_all();
+  blocked.join();
+  EXPECT_EQ(bench.now(), 60'010);
+}
+
 TEST(NodeLimits, ALargeSubmissionIsNotOvertakenBySmallOnes) {
   LineBench bench;
   bench.script->time = linear_time(10, 0);
