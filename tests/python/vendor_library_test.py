@@ -4,6 +4,7 @@ CORELANE_TEST_LIBRARIES is the folder with librknnrt.so and stub/."""
 import ctypes
 import gc
 import os
+import re
 import unittest
 
 import numpy as np
@@ -35,6 +36,12 @@ class Stub(unittest.TestCase):
             library.stub_look(ctypes.byref(now))
             return now
 
+        def order():
+            text = ctypes.create_string_buffer(256)
+            library.stub_order(text, len(text))
+            return text.value.decode()
+
+        self.order = order
         name = self.id().rsplit(".", 1)[-1].replace("_", "")
         return session(f"rknn:{profile}?library={path}&name={name}", model=image, **options), counts
 
@@ -61,6 +68,22 @@ class Stub(unittest.TestCase):
                 self.assertIn(now.dups, range(least, most + 1))
                 self.assertEqual((now.inits, now.core_masks), (2, now.dups))
                 self.assertEqual((now.destroys, now.runs), (now.inits + now.dups, 8))
+
+    def test_the_drivers_calls_come_in_order(self):
+        made, _ = self.open(schedule=[0, 1, 2])
+        for future in [made.submit(None, {"x": X}) for _ in range(6)]:
+            future.result(PATIENCE)
+        made.close()
+        del made
+        gc.collect()
+        # The image is described by one init and held by another; at its first task each core gets a duplicate of
+        # that, and its mask before it runs.
+        middle, end = re.fullmatch("IXI([DMR]+)(X+)", self.order()).groups()
+        self.assertEqual((sorted(middle), len(end)), (list("DDDMMMRRRRRR"), 1 + 3))
+        for i in range(1, len(middle)):
+            before = middle[:i]
+            self.assertGreaterEqual(before.count("D"), before.count("M"))
+            self.assertGreaterEqual(before.count("M"), min(before.count("R"), 1))
 
     def test_independent_contexts(self):
         made, counts = self.open(schedule=[0, 1], disable_dup_context=True)

@@ -26,6 +26,9 @@ typedef struct {
 } stub_counts;
 
 void stub_look(stub_counts* counts);
+/* The calls since stub_forget() in their order, a letter each, as many as fit: I rknn_init, D
+ * rknn_dup_context, M rknn_set_core_mask, R rknn_run, X rknn_destroy. */
+void stub_order(char* text, uint32_t size);
 void stub_forget(void);
 
 #ifdef __cplusplus
