@@ -121,6 +121,21 @@ TEST(ChainPromises, AStageOfOneInstanceRefusesMoreOfThem) {
   EXPECT_TRUE(bench.pipeline.reconfigure({{"batching_timeout", "4"}}).ok());
 }
 
+TEST(ChainPromises, AShortListOfAChangeRepeatsItsLastPart) {
+  VirtualBench bench;
+  ASSERT_TRUE(bench.open({{"instance_num", "1&2"}}).ok());
+  const auto instances = [&] {
+    const Topology topology = bench.pipeline.topology();
+    return std::pair(topology.groups[0].instances, topology.groups[1].instances);
+  };
+  EXPECT_TRUE(bench.pipeline.reconfigure({{"instance_num", "3"}}).ok());
+  EXPECT_EQ(instances(), std::pair(3U, 3U));
+  EXPECT_TRUE(bench.pipeline.reconfigure({{"max_batch", "1"}}).ok());
+  EXPECT_TRUE(bench.pipeline.reconfigure({{"instance_num", "2&1"}}).ok());
+  EXPECT_EQ(instances(), std::pair(2U, 1U));
+  EXPECT_EQ(bench.pipeline.reconfigure({{"instance_num", "1&1&1"}}).code(), Code::kInvalidArgument);
+}
+
 TEST(ChainPromises, AMaxBatchBelowTheMinThatABackendReportsIsRefused) {
   VirtualBench bench;
   const Config config{{"Scripted::min", "4"}, {"Scripted::max", "8"}, {"padding", "true"}};

@@ -14,14 +14,14 @@ using replay::LogReplay;
 using replay::Requests;
 using replay::Rules;
 
-struct Shape {
+struct GroupShape {
   const char* min;
   const char* max;
   const char* instances;
   std::vector<Topology::Group> groups;
 };
 
-const Shape kShapes[] = {
+const GroupShape kShapes[] = {
     {"1", "8", "1", {{"", {1, 8}, 1}}},
     {"1", "6", "3", {{"", {1, 6}, 3}}},
     {"1&4&8", "1&4&8", "2", {{"", {1, 1}, 2}, {"", {4, 4}, 2}, {"", {8, 8}, 2}}},
@@ -90,7 +90,7 @@ struct RandomRun {
   }
 
   std::mt19937_64 random;
-  const Shape& shape;
+  const GroupShape& shape;
   Rules rules;
   Requests submitted;
   std::vector<BatchRecord> log;
