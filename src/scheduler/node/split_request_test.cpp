@@ -10,8 +10,6 @@
 namespace corelane::scheduler {
 namespace {
 
-using std::chrono::milliseconds;
-
 Tensor table_of(std::int64_t rows) {
   Tensor made = *Tensor::allocate("t", DType::kF32, Shape{rows, 2});
   auto* const values = static_cast<float*>(made.data.get());
@@ -128,24 +126,15 @@ TEST(SplitRequest, ItDropsOlderRequestsAndNoPartOfItself) {
 }
 
 TEST(SplitRequest, OneWhosePartsRanIsNotRejected) {
-  VirtualBench bench;
-  bench.script->time = linear_time(10, 0);
-  ASSERT_TRUE(bench.open(full_line("block", "4")).ok());
-  Ticket ticket;
-  std::thread caller([&] {
-    ticket =
-        bench.pipeline.submit({{kData, table_of(16)}}, {.items = 16, .timeout = milliseconds(15)});
-  });
-  // Of four parts one runs, one waits, and the last one waits for room until the deadline.
-  while (bench.pipeline.statistics().submitted != 2) std::this_thread::yield();
-  bench.run_to(10);
-  while (bench.pipeline.statistics().submitted != 3) std::this_thread::yield();
-  bench.run_to(15);
-  caller.join();
-  bench.run_all();
-  EXPECT_EQ(ticket.wait().code(), Code::kTimeout);
-  EXPECT_EQ(ticket.state(), RequestState::kExpired);
-  bench.adds_up();
+  const auto ended = [](RequestState first, Code why) {
+    SplitRequest split(std::make_shared<TicketState>(), 2);
+    const Status ran = first == RequestState::kDone ? Status() : Status(error(why, "no room"));
+    EXPECT_FALSE(split.ended(0, 1, first, ran, {}));
+    return split.ended(1, 2, RequestState::kRejected, error(why, "no room"), {})->how;
+  };
+  EXPECT_EQ(ended(RequestState::kDone, Code::kTimeout), RequestState::kExpired);
+  EXPECT_EQ(ended(RequestState::kDone, Code::kBusy), RequestState::kFailed);
+  EXPECT_EQ(ended(RequestState::kRejected, Code::kBusy), RequestState::kRejected);
 }
 
 }  // namespace
