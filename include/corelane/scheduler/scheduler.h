@@ -83,8 +83,8 @@ enum class Shutdown : std::uint8_t {
 };
 
 /// Its last handle ends it as shutdown(kCancel) does, and waits for the running batches and the
-/// callbacks. In a callback it does not wait for callbacks; in forward() of its backend, and where a
-/// request that holds it is destroyed in a thread of a pipeline or of the clock, for nothing:
+/// callbacks. In a callback it does not wait for callbacks; in forward() of its backend, and where
+/// a request that holds it is destroyed in a thread of a pipeline or of the clock, for nothing:
 /// another thread ends it then. Any thread.
 class CORELANE_API Pipeline {
  public:
