@@ -7,13 +7,16 @@
 namespace corelane::cli {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf64 = std::numeric_limits<double>::infinity();
+constexpr double kNaN64 = std::numeric_limits<double>::quiet_NaN();
 
 TEST(Difference, NaNAndEachInfinityAreAlikeToThemselvesOnly) {
-  EXPECT_EQ(difference({kInf, -kInf, kNaN, 1}, {kInf, -kInf, kNaN, 1}).not_finite_differs, 0U);
-  EXPECT_EQ(difference({kInf, -kInf}, {-kInf, kInf}).not_finite_differs, 2U);
-  EXPECT_EQ(difference({kInf, kNaN, 1, kNaN}, {kNaN, -kInf, kInf, 2}).not_finite_differs, 4U);
+  EXPECT_EQ(
+      difference({kInf64, -kInf64, kNaN64, 1}, {kInf64, -kInf64, kNaN64, 1}).not_finite_differs,
+      0U);
+  EXPECT_EQ(difference({kInf64, -kInf64}, {-kInf64, kInf64}).not_finite_differs, 2U);
+  EXPECT_EQ(
+      difference({kInf64, kNaN64, 1, kNaN64}, {kNaN64, -kInf64, kInf64, 2}).not_finite_differs, 4U);
 }
 
 TEST(UniqueName, NoTwoAreEqualWhateverTheNames) {

@@ -18,7 +18,7 @@ int in_child(const std::function<int()>& f) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-int calls = 0;
+int fork_calls = 0;
 
 struct Counter {
   int value = 0;
@@ -39,11 +39,11 @@ TEST(Fork, CountIsOneMoreInAChild) {
 }
 
 TEST(Fork, RegisteredCallsRunOncePerForkInTheChild) {
-  call_in_forked_child([] { ++calls; });
-  call_in_forked_child([] { calls *= 10; });  // Runs first.
-  EXPECT_EQ(in_child([] { return calls; }), 1);
-  EXPECT_EQ(in_child([] { return in_child([] { return calls; }); }), 11);
-  EXPECT_EQ(calls, 0);
+  call_in_forked_child([] { ++fork_calls; });
+  call_in_forked_child([] { fork_calls *= 10; });  // Runs first.
+  EXPECT_EQ(in_child([] { return fork_calls; }), 1);
+  EXPECT_EQ(in_child([] { return in_child([] { return fork_calls; }); }), 11);
+  EXPECT_EQ(fork_calls, 0);
 }
 
 TEST(Fork, AChildHasAnObjectOfItsOwn) {

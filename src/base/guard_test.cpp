@@ -50,16 +50,16 @@ TEST(Guard, WhatACallbackThrowsGoesToTheLog) {
             "part: a callback threw something that is not a std::exception;");
 }
 
-struct Counted {
-  explicit Counted(int& counter) : destroyed(&counter) {}
-  ~Counted() { ++*destroyed; }
+struct CountsDestroyed {
+  explicit CountsDestroyed(int& counter) : destroyed(&counter) {}
+  ~CountsDestroyed() { ++*destroyed; }
   int* destroyed;
 };
 
 TEST(Leaked, ObjectIsMadeInPlaceAndNeverDestroyed) {
   int destroyed = 0;
   {
-    Leaked<Counted> object(destroyed);
+    Leaked<CountsDestroyed> object(destroyed);
     EXPECT_EQ(object->destroyed, &destroyed);
   }
   EXPECT_EQ(destroyed, 0);

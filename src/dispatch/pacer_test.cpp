@@ -50,7 +50,7 @@ TEST(Pacer, IntervalIsTheAverageOverTheCores) {
 TEST(Pacer, ALateSubmissionIsNotMadeUpFor) {
   Pacer pacer(1);
   pacer.sample(milliseconds(10));
-  pacer.submitted(at({}));
+  pacer.submitted(at(Duration{}));
   EXPECT_EQ(pacer.admit(at(milliseconds(35))), at(milliseconds(35)));
   pacer.submitted(at(milliseconds(35)));
   EXPECT_EQ(pacer.admit(at(milliseconds(36))), at(milliseconds(45)));

@@ -58,7 +58,7 @@ TEST(LaneBrief, JobWithADeadlineRunsInItsCallersThread) {
   BriefDevice device;
   device.x = {10, 20, 30, 40};
   EXPECT_TRUE(device.submit_runs_here());
-  EXPECT_THAT(device.y, testing::ElementsAre(20, 40, 60, 80));
+  EXPECT_THAT(device.y, ::testing::ElementsAre(20, 40, 60, 80));
   device.ran_in = std::thread::id();
   ASSERT_TRUE(device.fake.queue->run(device.job).ok());
   EXPECT_EQ(device.ran_in.load(), std::this_thread::get_id());

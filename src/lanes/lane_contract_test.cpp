@@ -11,7 +11,7 @@ namespace corelane::lanes {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(LaneContract, BlockingRunOnDirectMemoryReturnsWhenTheEngineLetGo) {
   auto clock = std::make_shared<VirtualClock>();

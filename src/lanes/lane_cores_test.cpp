@@ -8,7 +8,7 @@ namespace {
 
 using device::CoreSet;
 using device::Residency;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// Executables are names here: the cores never look into them.
 const LanedExecutable* executable(std::uintptr_t number) {

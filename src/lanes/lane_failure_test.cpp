@@ -40,7 +40,7 @@ TEST(LaneFailure, RunningJobIsAbandonedAtItsDeadlineAndReleasedLater) {
   ASSERT_EQ(events.all().size(), 1U);
   EXPECT_EQ(events.all()[0].core_bits, 1U);
   const std::vector<float> untouched = *memory;
-  EXPECT_THAT(untouched, testing::Each(-1.0F));
+  EXPECT_THAT(untouched, ::testing::Each(-1.0F));
   memory.reset();  // The engine must not write here any more.
   // The core was reset: the next job on it runs while the old one is stuck.
   fake.state->before_run = nullptr;
@@ -70,7 +70,7 @@ TEST(LaneFailure, JobWithDeadlineCopiesItsResultOutOnSuccess) {
     job.direct_user_memory = direct;
     x[0] += 1;
     ASSERT_TRUE(fake.queue->run(job).ok());
-    EXPECT_THAT(y, testing::ElementsAre(2 * x[0], 4, 6, 8));
+    EXPECT_THAT(y, ::testing::ElementsAre(2 * x[0], 4, 6, 8));
     EXPECT_EQ(job.bindings->output(0)->data, y.data());
   }
   job.deadline = kNever;

@@ -7,7 +7,7 @@
 namespace corelane::lanes {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 device::LaneOptions limits(std::size_t memory, std::size_t depth = 0) {
   device::LaneOptions options;

@@ -69,7 +69,7 @@ TEST(LaneRoom, ASubmissionEntersOnceAWaitingJobsFenceFails) {
   line.gate->signal(error(Code::kIo, "it will not come"));
   const auto entered = sent.get();
   ASSERT_TRUE(entered) << entered.error().to_string();
-  EXPECT_EQ(line.clock->now(), at({})) << "the time did not have to pass";
+  EXPECT_EQ(line.clock->now(), at(Duration{})) << "the time did not have to pass";
   job.wait[0]->signal();
   EXPECT_TRUE((*entered)->wait());
   EXPECT_TRUE((*entered)->status().ok());

@@ -114,7 +114,7 @@ TEST(LaneScheduler, JobsOfOneCoreStartInOrderAndHigherPriorityFirst) {
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return jobs[a]->record().started < jobs[b]->record().started;
   });
-  EXPECT_THAT(order, testing::ElementsAre(2, 4, 0, 1, 3));
+  EXPECT_THAT(order, ::testing::ElementsAre(2, 4, 0, 1, 3));
 }
 
 TEST(LaneScheduler, JobOnSeveralCoresTakesThemTogether) {
@@ -160,7 +160,7 @@ TEST(LaneScheduler, TheEngineIsToldWhatAJobAsksForWhenItChanges) {
     job.cores = asked;
     ASSERT_TRUE(fake.queue->run(job).ok());
   }
-  EXPECT_THAT(told, testing::ElementsAre(device::CoreSet::of({0}), device::CoreSet::platform()));
+  EXPECT_THAT(told, ::testing::ElementsAre(device::CoreSet::of({0}), device::CoreSet::platform()));
 }
 
 TEST(LaneScheduler, BindingsInUseAreBusyUntilReleased) {
@@ -382,7 +382,7 @@ TEST(LaneScheduler, ThrowingEngineIsAFailedJob) {
   fake.state->before_run = [](std::uint64_t) -> Status { throw std::runtime_error("bang"); };
   const Status status = fake.queue->run(fake.job());
   EXPECT_EQ(status.code(), Code::kEngineFailed);
-  EXPECT_THAT(status.message(), testing::HasSubstr("bang"));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("bang"));
 }
 
 }  // namespace

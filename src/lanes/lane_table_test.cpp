@@ -14,7 +14,7 @@ namespace corelane::lanes {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TimePoint at(int ms) { return TimePoint{} + milliseconds(ms); }
 
@@ -260,7 +260,7 @@ TEST(LaneTable, LossEndsEveryJobInEveryState) {
   EXPECT_TRUE(running->released());
   const auto refused = bench.table.submit(bench.job(), false, bench.now, bench.after);
   EXPECT_EQ(refused.code(), Code::kDeviceLost);
-  EXPECT_THAT(refused.message(), testing::HasSubstr("prepare again when it is back"));
+  EXPECT_THAT(refused.message(), ::testing::HasSubstr("prepare again when it is back"));
   EXPECT_EQ(bench.table.loss().generation().error().code(), Code::kDeviceLost);
   bench.table.back(at(9), bench.after);
   EXPECT_EQ(*bench.table.loss().generation(), 1U);
@@ -299,7 +299,7 @@ TEST(LaneTable, JobsBeyondTheDepthAreRefusedAsIfTheyHadNeverBeenThere) {
   const auto refused = bench.job();
   const Status status = bench.table.submit(refused, true, bench.now, bench.after);
   EXPECT_EQ(status.code(), Code::kBusy);
-  EXPECT_THAT(status.message(), testing::HasSubstr("2 of the 2 jobs"));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("2 of the 2 jobs"));
   EXPECT_EQ(status.detail(Detail::kLimit), "2 jobs");
   EXPECT_EQ(bench.table.counters().submitted, submitted);
   EXPECT_EQ(bench.queue->depth, 3U);

@@ -18,10 +18,10 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 /// The warnings of the length of a test.
 class Warnings {
@@ -45,8 +45,8 @@ class Warnings {
 };
 
 /// A device whose runs wait at a gate, and a queue of a program.
-struct Bench {
-  explicit Bench(std::size_t cores = 2) : fake(cores, on_virtual_clock(clock)) {
+struct WatchBench {
+  explicit WatchBench(std::size_t cores = 2) : fake(cores, on_virtual_clock(clock)) {
     fake.state->hold_runs_at(gate);
     queue = *fake.device->make_queue({"detector", 0, "the_option"});
   }
@@ -61,7 +61,7 @@ struct Bench {
 
 TEST(LaneWatch, AJobThatRunsFor30SecondsGetsOneLineWithProgramCoreAndOption) {
   Warnings log;
-  Bench bench;
+  WatchBench bench;
   auto stuck = bench.submit(1);
   bench.gate.await(1);
   bench.clock->advance(kLongRun - milliseconds(1));
@@ -79,7 +79,7 @@ TEST(LaneWatch, AJobThatRunsFor30SecondsGetsOneLineWithProgramCoreAndOption) {
 
 TEST(LaneWatch, ABlockingRunInItsCallersThreadIsWatchedToo) {
   Warnings log;
-  Bench bench(1);
+  WatchBench bench(1);
   std::thread caller([&] { EXPECT_TRUE(bench.queue->run(bench.fake.job()).ok()); });
   bench.gate.await(1);
   bench.clock->advance(kLongRun);
@@ -90,7 +90,7 @@ TEST(LaneWatch, ABlockingRunInItsCallersThreadIsWatchedToo) {
 
 TEST(LaneWatch, EachJobIsToldOfWhenItsOwnTimeHasCome) {
   Warnings log;
-  Bench bench;
+  WatchBench bench;
   auto first = bench.submit(0);
   bench.gate.await(1);
   bench.clock->advance(seconds(10));
@@ -108,7 +108,7 @@ TEST(LaneWatch, EachJobIsToldOfWhenItsOwnTimeHasCome) {
 
 TEST(LaneWatch, AJobWithADeadlineHasNoLine) {
   Warnings log;
-  Bench bench;
+  WatchBench bench;
   device::Submission job = bench.fake.job();
   job.deadline = bench.clock->now() + 2 * kLongRun;
   auto limited = *bench.queue->submit(job);
@@ -124,7 +124,7 @@ TEST(LaneWatch, AJobWithADeadlineHasNoLine) {
 
 TEST(LaneWatch, OneTimerServesAllRunsOf30Seconds) {
   Warnings log;
-  Bench bench(1);
+  WatchBench bench(1);
   bench.gate.open();
   ASSERT_TRUE(bench.queue->run(bench.fake.job()).ok());
   const TimePoint due = bench.clock->next_timer();

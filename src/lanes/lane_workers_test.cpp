@@ -8,14 +8,14 @@ namespace corelane::lanes {
 namespace {
 
 /// A pool on a system that gives `threads` threads, which end at once: the test plays them.
-struct Bench {
-  explicit Bench(int threads)
+struct WorkersBench {
+  explicit WorkersBench(int threads)
       : pool(2, clock, Duration{}, [this, threads](LaneWorkers::Worker& worker, Aftermath&) {
           if (static_cast<int>(started.size()) == threads) return std::thread();
           started.push_back(&worker);
           return std::thread([] {});
         }) {}
-  ~Bench() {
+  ~WorkersBench() {
     for (std::thread& thread : pool.stop()) thread.join();
   }
   VirtualClock clock;
@@ -25,7 +25,7 @@ struct Bench {
 };
 
 TEST(LaneWorkers, CallStartsOnlyWhatIsNotComing) {
-  Bench bench(9);
+  WorkersBench bench(9);
   bench.pool.call(1, bench.after);
   EXPECT_EQ(bench.started.size(), 1U);
   bench.pool.call(1, bench.after);
@@ -39,7 +39,7 @@ TEST(LaneWorkers, CallStartsOnlyWhatIsNotComing) {
 }
 
 TEST(LaneWorkers, WorkerThatEndedIsStartedAnew) {
-  Bench bench(9);
+  WorkersBench bench(9);
   bench.pool.call(1, bench.after);
   bench.pool.looks();
   bench.pool.ended(*bench.started[0]);
@@ -49,17 +49,17 @@ TEST(LaneWorkers, WorkerThatEndedIsStartedAnew) {
 }
 
 TEST(LaneWorkers, WithoutAnyThreadTheLogSaysSo) {
-  Bench bench(0);
+  WorkersBench bench(0);
   bench.pool.call(3, bench.after);
   EXPECT_TRUE(bench.pool.none());
   EXPECT_EQ(bench.after.complaints.size(), 1U);
-  Bench one(1);
+  WorkersBench one(1);
   one.pool.call(3, one.after);
   EXPECT_TRUE(one.after.complaints.empty());
 }
 
 TEST(LaneWorkers, MoreWorkersThanCoresAndAbandonedJobsAreSurplus) {
-  Bench bench(9);
+  WorkersBench bench(9);
   bench.pool.call(3, bench.after);
   EXPECT_TRUE(bench.pool.surplus(0));
   EXPECT_FALSE(bench.pool.surplus(1));

@@ -23,7 +23,7 @@ namespace {
 
 using device::CoreSet;
 using device::Residency;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// A fake device whose runs say in which thread they are.
 struct ThreadBench {
@@ -114,11 +114,11 @@ TEST(LanedResidence, GivenBackCoresStartWhoWaitsForThem) {
 }
 
 /// Devices that take leases in a folder of this test's own.
-class LeaseTest : public testing::Test {
+class LeaseTest : public ::testing::Test {
  protected:
   static constexpr const char* kText = "null:generic:2?lease=1";
   LeaseTest() {
-    std::string pattern = testing::TempDir() + "corelane-residence-XXXXXX";
+    std::string pattern = ::testing::TempDir() + "corelane-residence-XXXXXX";
     folder_ = mkdtemp(pattern.data());
     setenv("CORELANE_RUN_DIR", folder_.c_str(), 1);
   }

@@ -16,10 +16,6 @@ using T = ::onnx::TensorProto;
 
 constexpr std::int64_t kHuge = std::int64_t{1} << 32;
 
-void set_int(::onnx::NodeProto& node, const std::string& name, std::int64_t value) {
-  set_attribute(node, name, value);
-}
-
 /// Facts of all values of a model as the walk in order finds them.
 FactsTable facts_of(TestModel& m) {
   FactsTable facts;

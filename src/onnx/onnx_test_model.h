@@ -136,6 +136,10 @@ inline std::string operators_of(const ::onnx::GraphProto& graph) {
   return text;
 }
 
+inline void set_int(::onnx::NodeProto& node, const std::string& name, std::int64_t value) {
+  set_attribute(node, name, value);
+}
+
 inline void set_graph(::onnx::NodeProto& node, const char* name, TestModel& inner) {
   auto& a = *node.add_attribute();
   a.set_name(name);

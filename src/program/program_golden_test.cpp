@@ -258,7 +258,7 @@ constexpr std::string_view kFormat110 =
     "0000000000000000000000000000000000000000000000000000000000000000"
     "4f4e4e58";
 
-/// keeping(), of format 1.9.
+/// golden_state(), of format 1.9.
 constexpr std::string_view kFormat19 =
     "524b4e4e434c503101000900000000000403000000000000c00200008ac1b0cb"
     "00000000000000000000000000000000000000000000000000000000e9a40f67"
@@ -443,7 +443,7 @@ TEST(ProgramGolden, TheSameBytesOfABatchRangeAreWrittenToday) {
   EXPECT_EQ(writer.finish().value(), from_hex(kFormat15));
 }
 
-ProgramDescription of_strings() {
+ProgramDescription golden_strings() {
   ProgramDescription d = described();
   IoEntry words;
   words.desc.name = "s";
@@ -459,7 +459,7 @@ ProgramDescription of_strings() {
 }
 
 ByteVector written_strings() {
-  ProgramWriter writer(of_strings());
+  ProgramWriter writer(golden_strings());
   writer.add_segment(SegmentKind::kGraph, "", as_byte_span("ONNX"));
   return writer.finish().value();
 }
@@ -467,14 +467,14 @@ ByteVector written_strings() {
 TEST(ProgramGolden, AFileOfFormat18IsReadable) {
   const auto file = ProgramFile::from_bytes(from_hex(kFormat18), nullptr, Verify::kEverything);
   ASSERT_TRUE(file) << file.error().to_string();
-  EXPECT_EQ((*file)->description(), of_strings());
+  EXPECT_EQ((*file)->description(), golden_strings());
 }
 
 TEST(ProgramGolden, TheSameBytesOfStringsAreWrittenToday) {
   EXPECT_EQ(written_strings(), from_hex(kFormat18));
 }
 
-ProgramDescription keeping() {
+ProgramDescription golden_state() {
   ProgramDescription d = described();
   d.outputs[0].desc.shape = Shape{4, 3};
   d.states = {{"y", "x"}};
@@ -482,7 +482,7 @@ ProgramDescription keeping() {
 }
 
 ByteVector written_state() {
-  ProgramWriter writer(keeping());
+  ProgramWriter writer(golden_state());
   writer.add_segment(SegmentKind::kGraph, "", as_byte_span("ONNX"));
   return writer.finish().value();
 }
@@ -490,7 +490,7 @@ ByteVector written_state() {
 TEST(ProgramGolden, AFileOfFormat19IsReadable) {
   const auto file = ProgramFile::from_bytes(from_hex(kFormat19), nullptr, Verify::kEverything);
   ASSERT_TRUE(file) << file.error().to_string();
-  EXPECT_EQ((*file)->description(), keeping());
+  EXPECT_EQ((*file)->description(), golden_state());
 }
 
 TEST(ProgramGolden, TheSameBytesOfStateAreWrittenToday) {

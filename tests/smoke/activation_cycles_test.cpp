@@ -7,24 +7,19 @@
 #include "corelane/runtime/program.h"
 #include "process_figures.h"
 #include "runtime/testing/onnx_builder.h"
+#include "smoke_support.h"
 
 namespace corelane {
 namespace {
 
 using device::CoreSet;
 using std::chrono::microseconds;
+using testing::on;
 
 std::shared_ptr<device::Device> open_own(const std::string& text) {
   device::OpenOptions own;
   own.own_instance = true;
   return device::open_device(text, own).value();
-}
-
-LoadOptions on(const std::shared_ptr<device::Device>& device) {
-  LoadOptions load;
-  load.on = device;
-  load.cache = false;
-  return load;
 }
 
 void run_twice(const Activation& activation) {

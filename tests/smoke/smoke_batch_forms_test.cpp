@@ -13,12 +13,11 @@ using testing::floats_of;
 using testing::in_view;
 using testing::kOnnxFloat;
 using testing::kOnnxInt64;
+using testing::kTolerance;
 using testing::OnnxBuilder;
 
 constexpr std::int64_t kWidth = 256;
 constexpr std::size_t kConstants = 3 * kWidth * kWidth * sizeof(float);
-/// Kernels of other shapes sum in another order.
-constexpr float kTolerance = 1e-5F;
 
 /// Three dense layers for one sample of [16, 16], which a Reshape makes a row.
 std::string dense_model() {

@@ -16,15 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace testing;
 
-std::optional<fs::path> package_file(const char* file) {
-  std::error_code ec;
-  for (const auto& python : fs::directory_iterator(fs::path(SMOKE_VENV) / "lib", ec)) {
-    const fs::path path = python.path() / "site-packages" / file;
-    if (fs::exists(path, ec)) return path;
-  }
-  return std::nullopt;
-}
-
 /// Its file, loaded on as many devices as it has parts; all parts on one engine.
 Program load_on(const ByteVector& file, const std::vector<std::shared_ptr<device::Device>>& devices,
                 const char* engine) {

@@ -16,8 +16,8 @@ namespace {
 using namespace testing;
 namespace format = program;
 
-constexpr int kParts = 3;
-constexpr std::int64_t kRows = 8;
+constexpr int kFewParts = 3;
+constexpr std::int64_t kFewRows = 8;
 
 std::uint64_t mutants() {
   const char* const text = std::getenv("CORELANE_MUTANTS");
@@ -27,10 +27,10 @@ std::uint64_t mutants() {
 /// Three networks over one table of 8 KiB, with or without pre-compiled forms.
 ByteVector parts_file(const PartsFolder& folder, bool precompile) {
   std::vector<PartSource> sources;
-  for (int i = 0; i < kParts; ++i) {
+  for (int i = 0; i < kFewParts; ++i) {
     const std::string name = "part" + std::to_string(i);
     sources.push_back(
-        {folder.write(name + ".onnx", lookup_model(kRows, static_cast<float>(i + 1))), {}, {}});
+        {folder.write(name + ".onnx", lookup_model(kFewRows, static_cast<float>(i + 1))), {}, {}});
   }
   CompileOptions options;
   options.precompile = precompile;
@@ -76,7 +76,7 @@ TEST(SmokePartsMutants, AreErrorsOrComputeWhatTheyDid) {
   const PartsFolder folder("mutants");
   const ByteVector files[] = {parts_file(folder, false), parts_file(folder, true)};
   const auto device = own_device();
-  for (const ByteVector& file : files) ASSERT_EQ(judge(file, device).right, kParts);
+  for (const ByteVector& file : files) ASSERT_EQ(judge(file, device).right, kFewParts);
   std::uint64_t opened = 0;
   std::uint64_t right = 0;
   for (std::uint64_t seed = 0; seed < mutants(); ++seed) {

@@ -14,16 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace testing;
 
-/// A file of a package in the tools' environment.
-std::optional<fs::path> package_file(const char* file) {
-  std::error_code ec;
-  for (const auto& python : fs::directory_iterator(fs::path(SMOKE_VENV) / "lib", ec)) {
-    const fs::path path = python.path() / "site-packages" / file;
-    if (fs::exists(path, ec)) return path;
-  }
-  return std::nullopt;
-}
-
 class SmokeRealModel : public ::testing::Test {
  protected:
   void SetUp() override {

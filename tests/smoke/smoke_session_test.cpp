@@ -12,20 +12,9 @@ namespace corelane {
 namespace {
 
 using testing::affine_model;
+using testing::floats_of;
 using testing::in_view;
-
-SessionOptions options_on(std::shared_ptr<device::Device> device) {
-  SessionOptions options;
-  options.load = testing::on(std::move(device));
-  options.schedule = {0, 1, 2};
-  options.print_perf = false;
-  return options;
-}
-
-std::vector<float> floats_of(const Tensor& t) {
-  const auto* first = static_cast<const float*>(t.data.get());
-  return {first, first + t.shape.elements().value_or(0)};
-}
+using testing::options_on;
 
 std::vector<float> affine(const std::vector<float>& x, float scale) {
   std::vector<float> y;

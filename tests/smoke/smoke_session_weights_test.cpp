@@ -13,20 +13,12 @@ namespace corelane {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::floats_of;
 using ::testing::HasSubstr;
 using testing::in_view;
 using testing::kOnnxFloat;
 using testing::OnnxBuilder;
-
-SessionOptions options_on(std::shared_ptr<device::Device> device) {
-  SessionOptions options;
-  options.load = testing::on(std::move(device));
-  options.schedule = {0, 1, 2};
-  options.print_perf = false;
-  return options;
-}
-
-std::vector<float> values_of(const Tensor& t) { return testing::floats_of(t.view()); }
+using testing::options_on;
 
 /// x [1, 2048] * weight, with or without the weights in the program.
 ByteVector scaled_program(float weight, bool remove_weights, std::int64_t rows = 1) {
@@ -57,7 +49,7 @@ TEST(SmokeSessionWeights, TheyOutliveTheSessionTheyCameFrom) {
   const std::vector<float> x(4096, 2);
   const Feed feed = {{"x", in_view(x, Shape{2, 2048}), nullptr}};
   for (int i = 0; i < 6; ++i)
-    EXPECT_EQ(values_of(second->run(feed)->front()), std::vector<float>(4096, 6));
+    EXPECT_EQ(floats_of(second->run(feed)->front()), std::vector<float>(4096, 6));
 }
 
 /// x -> Relu -> Negate (a custom operator) -> y, of 4 floats.
@@ -79,7 +71,7 @@ SessionOptions custom_options(const std::shared_ptr<device::Device>& device,
   const Status added = options.load.host_operators->add(
       "Negate", [&calls](const device::HostOperatorCall& call) -> Status {
         ++calls;
-        const std::vector<float> in = testing::floats_of(call.inputs[0]);
+        const std::vector<float> in = floats_of(call.inputs[0]);
         auto* out = static_cast<float*>(call.outputs[0].data);
         for (std::size_t i = 0; i < in.size(); ++i) out[i] = -in[i];
         return {};
@@ -103,7 +95,7 @@ TEST(SmokeSessionCustomOperators, ForceIndependentContextsWithARemark) {
   for (int i = 0; i < 3; ++i) {
     const auto outputs = i == 1 ? session->submit(feed)->get() : session->run(feed);
     ASSERT_TRUE(outputs) << outputs.error().to_string();
-    EXPECT_THAT(values_of(outputs->front()), ElementsAre(-1, 0, -3, -4));
+    EXPECT_THAT(floats_of(outputs->front()), ElementsAre(-1, 0, -3, -4));
   }
   EXPECT_EQ(calls, 3);
 }
@@ -174,7 +166,7 @@ TEST(SmokeSessionOutputForm, RawIntegersAreTheFloatsInAnotherForm) {
   EXPECT_EQ(raw.outputs().front().quant, Quant::affine(0.25F, -7));
   const std::vector<float> x = {-3, 0, 0.5F, 1, 2.5F, 7, 20, 60};
   const Feed feed = {{"x", in_view(x, Shape{1, 8}), nullptr}};
-  const std::vector<float> y = values_of(floats.run(feed)->front());
+  const std::vector<float> y = floats_of(floats.run(feed)->front());
   const Tensor q = raw.run(feed)->front();
   ASSERT_EQ(q.size, 8U);
   EXPECT_EQ(q.quant, Quant::affine(0.25F, -7));

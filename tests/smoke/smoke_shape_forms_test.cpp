@@ -9,38 +9,37 @@ namespace corelane {
 namespace {
 
 using testing::kOnnxFloat;
+using testing::kTolerance;
 using testing::load;
 using testing::on;
 using testing::OnnxBuilder;
 using testing::own_device;
 
-constexpr std::int64_t kWidth = 16;
+constexpr std::int64_t kRowWidth = 16;
 constexpr std::int64_t kMostRows = 12;
 constexpr int kRuns = 4000;  ///< Of each thread.
-/// Kernels of other shapes sum in another order.
-constexpr float kTolerance = 1e-5F;
 
 /// x [1, ?, 16] -> three dense layers.
-std::string dense_model() {
+std::string open_dense_model() {
   OnnxBuilder model;
-  model.input("x", {1, "rows", kWidth}).output("y", {1, "rows", kWidth});
-  std::vector<float> weights(static_cast<std::size_t>(kWidth * kWidth));
+  model.input("x", {1, "rows", kRowWidth}).output("y", {1, "rows", kRowWidth});
+  std::vector<float> weights(static_cast<std::size_t>(kRowWidth * kRowWidth));
   for (int layer = 0; layer < 3; ++layer) {
     for (std::size_t i = 0; i < weights.size(); ++i)
       weights[i] = std::sin(static_cast<float>(i * 7 + static_cast<std::size_t>(layer))) / 4;
     const std::string n = std::to_string(layer);
-    model.constant<float>("w" + n, {kWidth, kWidth}, kOnnxFloat, weights)
+    model.constant<float>("w" + n, {kRowWidth, kRowWidth}, kOnnxFloat, weights)
         .node("MatMul", {layer == 0 ? "x" : "h" + n, "w" + n}, {"m" + n})
         .node("Tanh", {"m" + n}, {layer == 2 ? "y" : "h" + std::to_string(layer + 1)});
   }
   return model.build("dense");
 }
 
-std::size_t elements(std::int64_t rows) { return static_cast<std::size_t>(rows * kWidth); }
+std::size_t elements(std::int64_t rows) { return static_cast<std::size_t>(rows * kRowWidth); }
 
 /// The answer for `rows` in bound memory; empty where a call failed.
 std::vector<float> run(Context& context, std::vector<float>& x, std::int64_t rows) {
-  const Shape shape{1, rows, kWidth};
+  const Shape shape{1, rows, kRowWidth};
   std::vector<float> y(elements(rows));
   const std::size_t bytes = y.size() * sizeof(float);
   if (!context.bind_input(0, {x.data(), bytes, DType::kF32, shape, {}, {}}).ok()) return {};
@@ -59,7 +58,7 @@ bool near(const std::vector<float>& a, const std::vector<float>& b) {
 Program load_with_forms(const LoadOptions& options) {
   ::setenv("CORELANE_STATIC_FORMS", "1", 1);
   ::setenv("CORELANE_TIME_ENGINES", "1", 1);
-  Program program = load(dense_model(), options);
+  Program program = load(open_dense_model(), options);
   ::setenv("CORELANE_STATIC_FORMS", "0", 1);
   ::setenv("CORELANE_TIME_ENGINES", "0", 1);
   return program;
@@ -70,7 +69,7 @@ std::vector<std::vector<float>> expected_answers(std::vector<float>& x) {
   LoadOptions options = on(own_device());
   options.static_forms = false;
   options.time_engines = false;
-  const Program open = load(dense_model(), options);
+  const Program open = load(open_dense_model(), options);
   Context context = open.new_context().value();
   std::vector<std::vector<float>> answers(1);
   for (std::int64_t rows = 1; rows <= kMostRows; ++rows) answers.push_back(run(context, x, rows));

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "corelane/device/fault.h"
 #include "corelane/device/registry.h"
 #include "corelane/runtime/program.h"
+#include "corelane/session/session.h"
 #include "runtime/testing/onnx_builder.h"
 
 namespace corelane::testing {
@@ -34,6 +37,14 @@ inline LoadOptions on(std::shared_ptr<device::Device> device) {
   LoadOptions options;
   options.on = std::move(device);
   options.cache = false;
+  return options;
+}
+
+inline SessionOptions options_on(std::shared_ptr<device::Device> device) {
+  SessionOptions options;
+  options.load = on(std::move(device));
+  options.schedule = {0, 1, 2};
+  options.print_perf = false;
   return options;
 }
 
@@ -64,6 +75,21 @@ inline MutableTensorView out_view(std::vector<float>& v, Shape shape) {
 inline std::vector<float> floats_of(const TensorView& v) {
   const auto* first = static_cast<const float*>(v.data);
   return {first, first + v.shape.elements().value_or(0)};
+}
+inline std::vector<float> floats_of(const Tensor& t) { return floats_of(t.view()); }
+
+/// Kernels of other shapes sum in another order.
+inline constexpr float kTolerance = 1e-5F;
+
+/// A file of a package in the tools' environment.
+inline std::optional<std::filesystem::path> package_file(const char* file) {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  for (const auto& python : fs::directory_iterator(fs::path(SMOKE_VENV) / "lib", ec)) {
+    const fs::path path = python.path() / "site-packages" / file;
+    if (fs::exists(path, ec)) return path;
+  }
+  return std::nullopt;
 }
 
 /// Strikes the next job that runs on one of the armed cores.

@@ -17,8 +17,8 @@ using testing::HasSubstr;
 
 TimePoint at(int ms) { return TimePoint{} + milliseconds(ms); }
 
-struct Bench {
-  explicit Bench(const std::string& text, std::vector<Fault> faults = {}) {
+struct LossBench {
+  explicit LossBench(const std::string& text, std::vector<Fault> faults = {}) {
     device::OpenOptions options;
     options.clock = clock;
     options.fault_point = std::make_shared<device::ListedFaults>(std::move(faults));
@@ -48,7 +48,7 @@ struct Bench {
 
 TEST(NullLoss, EndsAllJobsAndIsBackAfterItsTime) {
   // The third run, on the one core that is left at 10 ms, strikes.
-  Bench bench("null:generic:2?a=10ms&core1=3", {Fault::kNone, Fault::kNone, Fault::kLost});
+  LossBench bench("null:generic:2?a=10ms&core1=3", {Fault::kNone, Fault::kNone, Fault::kLost});
   const auto done = *bench.queue->submit(bench.job());
   const auto running = *bench.queue->submit(bench.job());
   const auto struck = *bench.queue->submit(bench.job());
@@ -89,7 +89,7 @@ TEST(NullLoss, EndsAllJobsAndIsBackAfterItsTime) {
 }
 
 TEST(NullLoss, LinesOfTheLogHaveTheirStamps) {
-  Bench bench("null:rk3566?a=10ms&log=2&depth=1");
+  LossBench bench("null:rk3566?a=10ms&log=2&depth=1");
   std::vector<std::shared_ptr<device::Completion>> jobs;
   jobs.push_back(*bench.queue->submit(bench.job()));
   jobs.push_back(*bench.queue->submit(bench.job()));

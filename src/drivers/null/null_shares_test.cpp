@@ -16,17 +16,18 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 /// A null device on a virtual clock that shares by weight.
-struct Bench {
-  explicit Bench(const std::string& text,
-                 const std::shared_ptr<const device::Arbiter>& arbiter = device::fair_arbiter()) {
+struct SharesBench {
+  explicit SharesBench(
+      const std::string& text,
+      const std::shared_ptr<const device::Arbiter>& arbiter = device::fair_arbiter()) {
     device::OpenOptions options;
     options.clock = clock;
     device = *device::open_device(text, options);
     EXPECT_TRUE(device->set_arbiter(arbiter).ok());
   }
-  ~Bench() { clock->run_all(); }
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
+  ~SharesBench() { clock->run_all(); }
+  SharesBench(const SharesBench&) = delete;
+  SharesBench& operator=(const SharesBench&) = delete;
   void run_until(Duration end) const {
     while (clock->next_timer() <= TimePoint{} + end) clock->advance_to(clock->next_timer());
   }
@@ -37,7 +38,7 @@ struct Bench {
 /// Keeps so many jobs on a queue of its own, each of `time` on one core.
 class Stream {
  public:
-  Stream(const Bench& bench, const QueueOptions& options, Duration time) {
+  Stream(const SharesBench& bench, const QueueOptions& options, Duration time) {
     state_->queue = *bench.device->make_queue(options);
     const std::string text =
         fmt::format("input x f32 1\ntime {}us\n", time / std::chrono::microseconds(1));
@@ -111,7 +112,7 @@ TEST(NullShares, WeightsShareTheDevicesTime) {
       {"null:aic100", milliseconds(5), milliseconds(11)},
   };
   for (const Case& c : cases) {
-    Bench bench(c.device);
+    SharesBench bench(c.device);
     Stream light(bench, weight(1), c.light);
     Stream heavy(bench, weight(3), c.heavy);
     light.start(40);
@@ -122,7 +123,7 @@ TEST(NullShares, WeightsShareTheDevicesTime) {
 }
 
 TEST(NullShares, WhoComesLateSavedNothingUp) {
-  Bench bench("null:rk3566");
+  SharesBench bench("null:rk3566");
   Stream early(bench, weight(1), milliseconds(5));
   Stream late(bench, weight(1), milliseconds(5));
   early.start(8);
@@ -138,7 +139,7 @@ TEST(NullShares, WhoComesLateSavedNothingUp) {
 TEST(NullShares, LowPriorityWaitsNoLongerThanItsBound) {
   constexpr int kSteps = 8;
   constexpr Duration kJob = milliseconds(10);
-  Bench bench("null:rk3566");
+  SharesBench bench("null:rk3566");
   Stream high(bench, priority(kSteps), kJob);
   Stream low(bench, priority(0), kJob);
   high.start(16);
@@ -152,7 +153,7 @@ TEST(NullShares, LowPriorityWaitsNoLongerThanItsBound) {
 }
 
 TEST(NullShares, FirstInFirstOutStarvesThem) {
-  Bench bench("null:rk3566", device::fifo_arbiter());
+  SharesBench bench("null:rk3566", device::fifo_arbiter());
   Stream high(bench, priority(1), milliseconds(10));
   Stream low(bench, priority(0), milliseconds(10));
   high.start(2);
@@ -163,7 +164,7 @@ TEST(NullShares, FirstInFirstOutStarvesThem) {
 
 TEST(NullShares, ACapHoldsAlsoWhenNobodyElseWaits) {
   for (const auto& arbiter : {device::fifo_arbiter(), device::fair_arbiter()}) {
-    Bench bench("null:generic:2", arbiter);
+    SharesBench bench("null:generic:2", arbiter);
     QueueOptions options;
     options.time_cap = 0.25;
     Stream capped(bench, options, milliseconds(10));
@@ -176,7 +177,7 @@ TEST(NullShares, ACapHoldsAlsoWhenNobodyElseWaits) {
 }
 
 TEST(NullShares, WhatACapLeavesIsForOthers) {
-  Bench bench("null:rk3566", device::fifo_arbiter());
+  SharesBench bench("null:rk3566", device::fifo_arbiter());
   QueueOptions options;
   options.time_cap = 0.2;
   options.priority = 10;

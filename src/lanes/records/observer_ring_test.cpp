@@ -7,8 +7,8 @@ namespace corelane::lanes {
 namespace {
 
 using Delivery = ObserverRing::Delivery;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 device::JobRecord record(std::uint64_t id, std::uint64_t queue = 1) {
   device::JobRecord made;

@@ -6,7 +6,7 @@
 namespace corelane::lanes {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(MemoryLedger, RefusalNamesTheLimitWhatIsInUseAndWhatWasAsked) {
   MemoryLedger ledger("left", 1000);

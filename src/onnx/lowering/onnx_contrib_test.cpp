@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-::onnx::NodeProto node_of(const char* op, const std::vector<std::string>& inputs) {
+::onnx::NodeProto contrib_node(const char* op, const std::vector<std::string>& inputs) {
   TestModel m;
   ::onnx::NodeProto node = m.node(op, inputs, {"y"});
   node.set_domain("com.microsoft");
@@ -26,27 +26,27 @@ std::string flaw(const ::onnx::NodeProto& node) {
 }
 
 TEST(OnnxContrib, FlagsThatTheEngineIgnoresAreFlaws) {
-  auto product = node_of("FusedMatMul", {"a", "b"});
+  auto product = contrib_node("FusedMatMul", {"a", "b"});
   set_attribute(product, "transA", std::int64_t{1});
   EXPECT_EQ(flaw(product), "");
   set_attribute(product, "transBatchB", std::int64_t{1});
   EXPECT_THAT(flaw(product), HasSubstr("transBatchB"));
-  auto gemm = node_of("FusedGemm", {"a", "b", "c"});
+  auto gemm = contrib_node("FusedGemm", {"a", "b", "c"});
   set_attribute(gemm, "activation", std::string("LeakyRelu"));
   EXPECT_EQ(flaw(gemm), "");
   set_attribute(gemm, "activation", std::string("Sigmoid"));
   EXPECT_THAT(flaw(gemm), HasSubstr("activation"));
-  EXPECT_EQ(flaw(node_of("MatMulNBits", {"a", "b", "s", "z"})), "");
-  EXPECT_THAT(flaw(node_of("MatMulNBits", {"a", "b", "s", "", "g"})), HasSubstr("g_idx"));
+  EXPECT_EQ(flaw(contrib_node("MatMulNBits", {"a", "b", "s", "z"})), "");
+  EXPECT_THAT(flaw(contrib_node("MatMulNBits", {"a", "b", "s", "", "g"})), HasSubstr("g_idx"));
 }
 
 TEST(OnnxContrib, AttentionNeedsItsBiasAndTheUsualScale) {
-  auto attention = node_of("Attention", {"x", "w", "b"});
+  auto attention = contrib_node("Attention", {"x", "w", "b"});
   EXPECT_EQ(flaw(attention), "");
   set_attribute(attention, "scale", 0.5F);
   EXPECT_THAT(flaw(attention), HasSubstr("scale"));
-  EXPECT_THAT(flaw(node_of("Attention", {"x", "w"})), HasSubstr("bias"));
-  auto causal = node_of("Attention", {"rank1", "w", "b", "rank1"});
+  EXPECT_THAT(flaw(contrib_node("Attention", {"x", "w"})), HasSubstr("bias"));
+  auto causal = contrib_node("Attention", {"rank1", "w", "b", "rank1"});
   set_attribute(causal, "unidirectional", std::int64_t{1});
   EXPECT_EQ(flaw(causal), "") << "a length for each sequence";
   causal.set_input(0, "rank2");
@@ -54,17 +54,19 @@ TEST(OnnxContrib, AttentionNeedsItsBiasAndTheUsualScale) {
 }
 
 TEST(OnnxContrib, PositionsForAllTokensAreRightAndOneForTheFirstIsNot) {
-  EXPECT_EQ(flaw(node_of("RotaryEmbedding", {"x", "rank2", "c", "s"})), "");
-  EXPECT_THAT(flaw(node_of("RotaryEmbedding", {"x", "rank1", "c", "s"})), HasSubstr("position"));
-  EXPECT_THAT(flaw(node_of("RotaryEmbedding", {"x", "open", "c", "s"})), HasSubstr("position"));
+  EXPECT_EQ(flaw(contrib_node("RotaryEmbedding", {"x", "rank2", "c", "s"})), "");
+  EXPECT_THAT(flaw(contrib_node("RotaryEmbedding", {"x", "rank1", "c", "s"})),
+              HasSubstr("position"));
+  EXPECT_THAT(flaw(contrib_node("RotaryEmbedding", {"x", "open", "c", "s"})),
+              HasSubstr("position"));
 }
 
 TEST(OnnxContrib, OperatorsThatAreWrongInAnyForm) {
   for (const char* op : {"QLinearAdd", "QLinearConcat", "QLinearSigmoid", "DynamicQuantizeMatMul",
                          "GroupQueryAttention"})
-    EXPECT_NE(flaw(node_of(op, {"a"})), "") << op;
-  EXPECT_EQ(flaw(node_of("Gelu", {"a"})), "");
-  auto standard = node_of("QLinearConv", {"a"});
+    EXPECT_NE(flaw(contrib_node(op, {"a"})), "") << op;
+  EXPECT_EQ(flaw(contrib_node("Gelu", {"a"})), "");
+  auto standard = contrib_node("QLinearConv", {"a"});
   standard.clear_domain();
   EXPECT_EQ(flaw(standard), "");
 }

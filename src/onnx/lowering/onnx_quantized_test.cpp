@@ -12,8 +12,6 @@ namespace {
 
 using T = ::onnx::TensorProto;
 
-::onnx::ModelProto graph_of(const ImportedModel& imported) { return lowered_model_of(imported); }
-
 std::vector<std::string> operators(const ::onnx::ModelProto& model) {
   std::vector<std::string> ops;
   for (const auto& node : model.graph().node()) ops.push_back(node.op_type());
@@ -58,7 +56,7 @@ TestModel pair_after_concat() {
 TEST(OnnxQuantized, SignedPairsBecomeUnsignedOnes) {
   const auto imported = signed_pair().import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const ::onnx::ModelProto model = graph_of(*imported);
+  const ::onnx::ModelProto model = lowered_model_of(*imported);
   const GraphIndex index(model.graph());
   const auto& quantize = *index.producer("q");
   EXPECT_EQ(quantize.input(2), index.producer("d")->input(2));
@@ -90,7 +88,7 @@ TEST(OnnxQuantized, IntegersThatAreReadAsIntegersStay) {
   to.set_i(T::INT32);
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const ::onnx::ModelProto model = graph_of(*imported);
+  const ::onnx::ModelProto model = lowered_model_of(*imported);
   EXPECT_EQ(GraphIndex(model.graph()).producer("q")->input(2), "z");
 }
 
@@ -99,14 +97,14 @@ TEST(OnnxQuantized, IntegersThatTheModelReturnsStay) {
   m.output("q", {1, 4}, T::INT8);
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const ::onnx::ModelProto model = graph_of(*imported);
+  const ::onnx::ModelProto model = lowered_model_of(*imported);
   EXPECT_EQ(GraphIndex(model.graph()).producer("q")->input(2), "z");
 }
 
 TEST(OnnxQuantized, PairsAfterAConcatComeBeforeIt) {
   const auto imported = pair_after_concat().import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const ::onnx::ModelProto model = graph_of(*imported);
+  const ::onnx::ModelProto model = lowered_model_of(*imported);
   EXPECT_THAT(operators(model), testing::ElementsAre("Relu", "QuantizeLinear", "DequantizeLinear",
                                                      "Relu", "QuantizeLinear", "DequantizeLinear",
                                                      "Concat", "Identity", "Sigmoid"));
@@ -124,7 +122,7 @@ TEST(OnnxQuantized, AConcatThatIsReadElsewhereStaysToo) {
   m.node("Sigmoid", {"c"}, {"w"});
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const std::vector<std::string> ops = operators(graph_of(*imported));
+  const std::vector<std::string> ops = operators(lowered_model_of(*imported));
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Concat"), 2);
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Relu"), 2);
 }
@@ -146,7 +144,7 @@ TEST(OnnxQuantized, AConcatOfAConcatIsTakenApart) {
   m.open_output("y");
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const ::onnx::ModelProto model = graph_of(*imported);
+  const ::onnx::ModelProto model = lowered_model_of(*imported);
   const GraphIndex index(model.graph());
   for (const auto& node : model.graph().node()) {
     if (node.op_type() != "QuantizeLinear") continue;
@@ -167,7 +165,7 @@ TEST(OnnxQuantized, ScalesPerChannelStayBehindTheConcat) {
   }
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  EXPECT_EQ(operators(graph_of(*imported)).front(), "Concat");
+  EXPECT_EQ(operators(lowered_model_of(*imported)).front(), "Concat");
 }
 
 TEST(OnnxQuantized, ARewrittenValueIsDeclaredUnsigned) {
@@ -177,7 +175,7 @@ TEST(OnnxQuantized, ARewrittenValueIsDeclaredUnsigned) {
   info.mutable_type()->mutable_tensor_type()->set_elem_type(T::INT8);
   const auto imported = m.import();
   ASSERT_TRUE(imported) << imported.error().to_string();
-  const ::onnx::ModelProto model = graph_of(*imported);
+  const ::onnx::ModelProto model = lowered_model_of(*imported);
   ASSERT_EQ(model.graph().value_info_size(), 1);
   EXPECT_EQ(model.graph().value_info(0).type().tensor_type().elem_type(), T::UINT8);
 }

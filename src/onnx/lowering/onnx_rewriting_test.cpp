@@ -78,10 +78,6 @@ TEST(OnnxRewriting, ALossThatIgnoresATargetIsForTheOtherEngine) {
   }
 }
 
-void set_int(::onnx::NodeProto& node, const char* name, std::int64_t value) {
-  set_attribute(node, name, value);
-}
-
 /// The operators of x -> ReduceMax along `axis` -> Relu -> `op` with a constant -> y.
 std::string reduced_operators(const TestModel::Dims& x, std::int64_t axis, const char* op,
                               const std::vector<std::int64_t>& constant, bool keep = true) {

@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "device/registry/testing/listed_faults.h"
 #include "runtime/testing/set_bench.h"
 
 namespace corelane {
@@ -18,6 +17,7 @@ using device::Residency;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 using testing::SetBench;
+using testing::struck_once;
 
 Activation activate(const SetBench& bench, const ActivateOptions& options) {
   auto made = Activation::create(bench.program, options);
@@ -201,10 +201,6 @@ TEST(Activation, FormsForOtherShapesJoinIt) {
   const auto holdings = bench.device->holdings();
   ASSERT_EQ(holdings.size(), 2U);
   EXPECT_EQ(holdings[1].executables, (std::vector<std::string>{"relu", "relu"}));
-}
-
-std::shared_ptr<device::ListedFaults> struck_once() {
-  return std::make_shared<device::ListedFaults>(std::vector{device::Fault::kLost});
 }
 
 TEST(Activation, AfterALossItHoldsItsCoresAgain) {

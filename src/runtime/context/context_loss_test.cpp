@@ -16,11 +16,8 @@ using testing::FakeSetup;
 using testing::floats_of;
 using testing::one_in_one_out;
 using testing::SetBench;
+using testing::struck_once;
 using testing::view_of;
-
-std::shared_ptr<ListedFaults> struck_once() {
-  return std::make_shared<ListedFaults>(std::vector{Fault::kLost});
-}
 
 Status ends(SetBench& bench, Inference inference) {
   while (!inference.done()) bench.clock->advance(milliseconds(1));

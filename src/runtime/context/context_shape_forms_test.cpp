@@ -23,17 +23,17 @@ using std::chrono::milliseconds;
 using testing::floats_of;
 using testing::view_of;
 
-const Shape kOpenForm{1, Shape::kOpen};
+const Shape kOpenColumns{1, Shape::kOpen};
 
 /// x [1, n] -> y on a device whose static forms take 6 us, and its open ones 10.
-struct Bench {
-  explicit Bench(const LoadOptions& options = {}, testing::FakeConfig config = plain(),
-                 std::size_t constants = 0)
+struct ShapeBench {
+  explicit ShapeBench(const LoadOptions& options = {}, testing::FakeConfig config = plain(),
+                      std::size_t constants = 0)
       : setup(prepared(config), description(config, constants), options) {
     setup.device->open_run_time = milliseconds(10);
     setup.device->run_times[""] = milliseconds(6);
   }
-  static testing::FakeConfig plain() { return testing::one_in_one_out(kOpenForm); }
+  static testing::FakeConfig plain() { return testing::one_in_one_out(kOpenColumns); }
   static testing::FakeConfig prepared(const testing::FakeConfig& config) {
     // The tests' environment switches them off, so that memory and results repeat.
     ::setenv("CORELANE_STATIC_FORMS", "1", 1);
@@ -73,7 +73,7 @@ struct Bench {
 };
 
 TEST(ContextShapeForms, AShapeThatComesBackGetsAStaticForm) {
-  Bench bench;
+  ShapeBench bench;
   bench.settle(5, kRunsBeforeForm - 1);
   EXPECT_EQ(bench.forms(), 1U);
   bench.settle(5, 1);
@@ -81,7 +81,7 @@ TEST(ContextShapeForms, AShapeThatComesBackGetsAStaticForm) {
   bench.run(5, 3);
   EXPECT_EQ(bench.ran(), (Shape{1, 5}));
   bench.run(6);
-  EXPECT_EQ(bench.ran(), kOpenForm);
+  EXPECT_EQ(bench.ran(), kOpenColumns);
   bench.run(5);
   EXPECT_EQ(bench.ran(), (Shape{1, 5}));
   const ProgramForm form = bench.setup.program.forms()[1];
@@ -92,17 +92,17 @@ TEST(ContextShapeForms, AShapeThatComesBackGetsAStaticForm) {
 }
 
 TEST(ContextShapeForms, OnlyAFasterFormIsKept) {
-  Bench bench;
+  ShapeBench bench;
   bench.setup.device->open_run_time = milliseconds(6);
   bench.settle(5, 10 * kRunsBeforeForm);
   EXPECT_EQ(bench.forms(), 1U);
   EXPECT_EQ(bench.setup.device->prepared.size(), 2U) << "it was tried once";
   bench.run(5);
-  EXPECT_EQ(bench.ran(), kOpenForm);
+  EXPECT_EQ(bench.ran(), kOpenColumns);
 }
 
 TEST(ContextShapeForms, TheFirstFormHasToWinByLessThanTheOthers) {
-  Bench bench;
+  ShapeBench bench;
   bench.setup.device->run_times[""] = milliseconds(95);
   bench.setup.device->open_run_time = milliseconds(100);
   bench.settle(5);
@@ -117,10 +117,10 @@ TEST(ContextShapeForms, TheFirstFormHasToWinByLessThanTheOthers) {
 TEST(ContextShapeForms, TheOptionAndTheEnvironmentSwitchThemOff) {
   LoadOptions options;
   options.static_forms = false;
-  Bench off(options);
+  ShapeBench off(options);
   off.settle(5, 3 * kRunsBeforeForm);
   EXPECT_EQ(off.forms(), 1U);
-  const testing::FakeConfig config = Bench::prepared(Bench::plain());
+  const testing::FakeConfig config = ShapeBench::prepared(ShapeBench::plain());
   ::setenv("CORELANE_STATIC_FORMS", "0", 1);
   testing::FakeSetup setup(config);
   ::setenv("CORELANE_STATIC_FORMS", "1", 1);
@@ -132,30 +132,30 @@ TEST(ContextShapeForms, TheOptionAndTheEnvironmentSwitchThemOff) {
 }
 
 TEST(ContextShapeForms, AFormThatTheDeviceRefusesLeavesTheOpenOne) {
-  Bench bench;
+  ShapeBench bench;
   bench.setup.device->on_prepare = [](const device::PrepareOptions&) -> Status {
     return error(Code::kEngineFailed, "no");
   };
   bench.settle(5);
   bench.run(5, 3 * kRunsBeforeForm);
-  EXPECT_EQ(bench.ran(), kOpenForm);
+  EXPECT_EQ(bench.ran(), kOpenColumns);
 }
 
 TEST(ContextShapeForms, ConstantsStayWithinTheBudget) {
   LoadOptions options;
   options.replicate_limit = 150;
-  Bench bench(options, Bench::plain(), 100);
+  ShapeBench bench(options, ShapeBench::plain(), 100);
   bench.settle(5);
   bench.settle(6);
   EXPECT_EQ(bench.forms(), 2U) << "a second one has no room";
   options.replicate_limit = 0;
-  Bench none(options, Bench::plain(), 100);
+  ShapeBench none(options, ShapeBench::plain(), 100);
   none.settle(5, 5 * kRunsBeforeForm);
   EXPECT_EQ(none.forms(), 1U);
 }
 
 TEST(ContextShapeForms, TheDeviceKeepsAQuarterOfItsMemoryForUsers) {
-  Bench bench;
+  ShapeBench bench;
   bench.setup.device->set_memory_limit(1000, 751);
   bench.settle(5);
   EXPECT_EQ(bench.forms(), 1U);
@@ -165,11 +165,11 @@ TEST(ContextShapeForms, TheDeviceKeepsAQuarterOfItsMemoryForUsers) {
 }
 
 TEST(ContextShapeForms, FormsAreBoundedAndTheLeastUsedLeaves) {
-  Bench bench;
+  ShapeBench bench;
   for (std::int64_t size = 1; size <= 9; ++size) bench.settle(size, 20);
   EXPECT_EQ(bench.forms(), 1 + kMostShapeForms);
   bench.run(9);
-  EXPECT_EQ(bench.ran(), kOpenForm);
+  EXPECT_EQ(bench.ran(), kOpenColumns);
   for (int i = 0; i < 100; ++i) bench.settle(9, 20);
   EXPECT_EQ(bench.forms(), 1 + kMostShapeForms);
   bench.run(9);
@@ -181,16 +181,16 @@ TEST(ContextShapeForms, FormsAreBoundedAndTheLeastUsedLeaves) {
 }
 
 TEST(ContextShapeForms, OutputsAreDescribedAlikeByEveryForm) {
-  Bench bench;
+  ShapeBench bench;
   bench.settle(5);
   bench.run(5);
   ASSERT_EQ(bench.ran(), (Shape{1, 5}));
-  EXPECT_EQ(bench.context.outputs()[0].shape, kOpenForm);
+  EXPECT_EQ(bench.context.outputs()[0].shape, kOpenColumns);
   EXPECT_EQ(bench.context.inputs()[0].shape, (Shape{1, 5}));
 }
 
 TEST(ContextShapeForms, MemoryThatIsBoundStaysBoundWhileFormsChange) {
-  Bench bench;
+  ShapeBench bench;
   ASSERT_TRUE(bench.context.set_input_shapes({Shape{1, 5}}).ok());
   const auto x = bench.context.input(0);
   ASSERT_TRUE(x);
@@ -208,7 +208,7 @@ TEST(ContextShapeForms, MemoryThatIsBoundStaysBoundWhileFormsChange) {
 }
 
 TEST(ContextShapeForms, OutputMemoryOfAnotherShapeRunsOnTheOpenForm) {
-  Bench bench;
+  ShapeBench bench;
   bench.settle(5);
   bench.run(5);
   ASSERT_EQ(bench.ran(), (Shape{1, 5}));
@@ -216,12 +216,12 @@ TEST(ContextShapeForms, OutputMemoryOfAnotherShapeRunsOnTheOpenForm) {
   std::vector<float> y(8, -1);
   ASSERT_TRUE(bench.context.bind_output(0, view_of(y, Shape{1, 8})).ok());
   ASSERT_TRUE(bench.context.run().ok());
-  EXPECT_EQ(bench.ran(), kOpenForm);
+  EXPECT_EQ(bench.ran(), kOpenColumns);
   EXPECT_EQ(y[4], 3);
   // A change of the shape finds the form again, and leaves it for what is bound.
   bench.run(6);
   bench.run(5);
-  EXPECT_EQ(bench.ran(), kOpenForm);
+  EXPECT_EQ(bench.ran(), kOpenColumns);
   std::vector<float> fitting(5, -1);
   ASSERT_TRUE(bench.context.bind_output(0, view_of(fitting, Shape{1, 5})).ok());
   ASSERT_TRUE(bench.context.run().ok());
@@ -230,9 +230,9 @@ TEST(ContextShapeForms, OutputMemoryOfAnotherShapeRunsOnTheOpenForm) {
 }
 
 TEST(ContextShapeForms, AnOutputOfAnyShapeIsWrittenByEitherForm) {
-  Bench bench;
+  ShapeBench bench;
   std::vector<float> y(8, -1);
-  ASSERT_TRUE(bench.context.bind_output(0, view_of(y, kOpenForm)).ok());
+  ASSERT_TRUE(bench.context.bind_output(0, view_of(y, kOpenColumns)).ok());
   bench.settle(5);
   std::ranges::fill(y, -1);
   ASSERT_TRUE(bench.context.run().ok());
@@ -241,13 +241,13 @@ TEST(ContextShapeForms, AnOutputOfAnyShapeIsWrittenByEitherForm) {
 }
 
 TEST(ContextShapeForms, AfterALossTheOpenFormComesFirst) {
-  Bench bench;
+  ShapeBench bench;
   bench.settle(5);
   bench.run(5);
   ASSERT_EQ(bench.ran(), (Shape{1, 5}));
   ++*bench.setup.device->losses;
   bench.run(5);
-  EXPECT_EQ(bench.ran(), kOpenForm);
+  EXPECT_EQ(bench.ran(), kOpenColumns);
   EXPECT_EQ(bench.forms(), 1U);
   bench.settle(5);
   bench.run(5);
@@ -255,9 +255,9 @@ TEST(ContextShapeForms, AfterALossTheOpenFormComesFirst) {
 }
 
 TEST(ContextShapeForms, TheyWaitForTheChoiceOfTheEngineAndCompareWithIt) {
-  testing::FakeConfig config = Bench::plain();
+  testing::FakeConfig config = ShapeBench::plain();
   config.engines = {"a", "b"};
-  Bench bench({}, config);
+  ShapeBench bench({}, config);
   bench.setup.device->open_run_times = {{"", milliseconds(10)}, {"b", milliseconds(7)}};
   bench.settle(5);
   bench.setup.program.wait_engines();
@@ -273,14 +273,14 @@ TEST(ContextShapeForms, TheyWaitForTheChoiceOfTheEngineAndCompareWithIt) {
 }
 
 TEST(ContextShapeForms, AProgramThatEndsDoesNotWaitForTheComparison) {
-  auto bench = std::make_unique<Bench>();
+  auto bench = std::make_unique<ShapeBench>();
   bench->setup.device->open_run_time = milliseconds(0);  // It would take thousands of runs.
   bench->run(5, kRunsBeforeForm);
   bench.reset();
 }
 
 TEST(ContextShapeForms, ThreadsRunOnWhileFormsComeAndGo) {
-  Bench bench;
+  ShapeBench bench;
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
@@ -321,7 +321,7 @@ TEST(ContextShapeForms, AProgramThatACallbackOfTheLogDropsEndsWhenItsThreadIsDon
           delete table;
           ended.count_down();
         });
-    std::optional<Bench> bench(options);
+    std::optional<ShapeBench> bench(options);
     options.host_operators.reset();
     log::set_level(log::Level::kDebug);
     log::set_callback([&](log::Level, std::string_view, std::string_view text) {

@@ -15,10 +15,10 @@ using ::testing::IsEmpty;
 
 constexpr std::size_t kPlenty = std::size_t{1} << 20;
 
-TimePoint at(int ms) { return TimePoint(milliseconds(ms)); }
+TimePoint stamp_at(int ms) { return TimePoint(milliseconds(ms)); }
 
 MergedLine line(int ms, std::string text = {}) {
-  return {at(ms), log::Level::kInfo, "part", std::move(text), false};
+  return {stamp_at(ms), log::Level::kInfo, "part", std::move(text), false};
 }
 
 std::vector<std::string> texts(const LineMerger::Lines& lines) {
@@ -33,10 +33,10 @@ TEST(LineMerger, ALineWaitsForItsWindow) {
   EXPECT_TRUE(merger.add(line(20, "b")));
   EXPECT_TRUE(merger.add(line(10, "a")));
   EXPECT_TRUE(merger.add(line(30, "c")));
-  EXPECT_EQ(merger.due(), at(110));
-  EXPECT_THAT(merger.take(at(109)), IsEmpty());
-  EXPECT_THAT(texts(merger.take(at(120))), ElementsAre("a", "b"));
-  EXPECT_EQ(merger.due(), at(130));
+  EXPECT_EQ(merger.due(), stamp_at(110));
+  EXPECT_THAT(merger.take(stamp_at(109)), IsEmpty());
+  EXPECT_THAT(texts(merger.take(stamp_at(120))), ElementsAre("a", "b"));
+  EXPECT_EQ(merger.due(), stamp_at(130));
   EXPECT_THAT(texts(merger.take_all()), ElementsAre("c"));
   EXPECT_EQ(merger.due(), std::nullopt);
 }
@@ -44,19 +44,19 @@ TEST(LineMerger, ALineWaitsForItsWindow) {
 TEST(LineMerger, LinesOfOneStampStayAsTheyCame) {
   LineMerger merger(milliseconds(0), kPlenty);
   for (const char* text : {"a", "b", "c"}) merger.add(line(1, text));
-  EXPECT_THAT(texts(merger.take(at(1))), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(texts(merger.take(stamp_at(1))), ElementsAre("a", "b", "c"));
 }
 
 TEST(LineMerger, ALateLineComesNext) {
   LineMerger merger(milliseconds(100), kPlenty);
   merger.add(line(50, "first"));
-  EXPECT_THAT(texts(merger.take(at(150))), ElementsAre("first"));
+  EXPECT_THAT(texts(merger.take(stamp_at(150))), ElementsAre("first"));
   merger.add(line(100, "in time"));
   merger.add(line(10, "late"));
-  EXPECT_LE(*merger.due(), at(150));
-  EXPECT_THAT(texts(merger.take(at(150))), ElementsAre("late"));
+  EXPECT_LE(*merger.due(), stamp_at(150));
+  EXPECT_THAT(texts(merger.take(stamp_at(150))), ElementsAre("late"));
   merger.add(line(20, "late, too"));
-  EXPECT_THAT(texts(merger.take(at(200))), ElementsAre("late, too", "in time"));
+  EXPECT_THAT(texts(merger.take(stamp_at(200))), ElementsAre("late, too", "in time"));
 }
 
 TEST(LineMerger, MemoryIsBoundedFromAddToForget) {
@@ -79,7 +79,7 @@ TEST(LineMerger, StampsAtTheEndsOfTimeAreNoTrouble) {
   merger.add({kNever, log::Level::kInfo, "", "end", false});
   EXPECT_EQ(merger.due(), kNever);
   merger.add({TimePoint::min(), log::Level::kInfo, "", "begin", false});
-  EXPECT_THAT(texts(merger.take(at(0))), ElementsAre("begin"));
+  EXPECT_THAT(texts(merger.take(stamp_at(0))), ElementsAre("begin"));
   EXPECT_THAT(texts(merger.take_all()), ElementsAre("end"));
 }
 
@@ -97,19 +97,19 @@ TEST(LineMerger, WhatIsInTimeIsSortedAndNothingIsLostWhateverTheStamps) {
         ASSERT_TRUE(merger.add(line(now - behind, std::to_string(written))));
       }
       if (random() % 4 != 0) continue;
-      const LineMerger::Lines lines = merger.take(at(now));
+      const LineMerger::Lines lines = merger.take(stamp_at(now));
       merger.forget(lines);
       const auto earlier = [](const MergedLine& a, const MergedLine& b) {
         return a.stamp < b.stamp;
       };
       ASSERT_TRUE(std::is_sorted(lines.begin(), lines.end(), earlier));
       for (const MergedLine& one : lines) {
-        ASSERT_LE(one.stamp + milliseconds(kWindow), at(now));
+        ASSERT_LE(one.stamp + milliseconds(kWindow), stamp_at(now));
         if (lateness == kWindow && !delivered.empty()) ASSERT_GE(one.stamp, delivered.back().stamp);
         delivered.push_back(one);
       }
       const auto due = merger.due();
-      if (due) ASSERT_GT(*due, at(now)) << "all that were due came";
+      if (due) ASSERT_GT(*due, stamp_at(now)) << "all that were due came";
     }
     for (const MergedLine& one : merger.take_all()) delivered.push_back(one);
     std::vector<bool> seen(written);

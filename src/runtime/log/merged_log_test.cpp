@@ -25,8 +25,8 @@ using ::testing::HasSubstr;
 using testing::SetBench;
 
 /// A merged log that keeps its lines; read after flush() or its end.
-struct Kept {
-  explicit Kept(MergedLogOptions options) {
+struct KeptLog {
+  explicit KeptLog(MergedLogOptions options) {
     options.on_line = [this](const MergedLine& line) { lines.push_back(line); };
     auto made = MergedLog::create(std::move(options));
     EXPECT_TRUE(made) << made.error().to_string();
@@ -43,7 +43,7 @@ struct Kept {
 
 TEST(MergedLog, HostLinesComeAfterTheirWindowWithTheirStamps) {
   const auto clock = std::make_shared<VirtualClock>();
-  Kept kept({.window = milliseconds(100), .clock = clock});
+  KeptLog kept({.window = milliseconds(100), .clock = clock});
   clock->advance(milliseconds(5));
   kept.log.write(log::Level::kWarn, "model", "one");
   kept.log.write(log::Level::kOff, "model", "of no level");
@@ -125,7 +125,7 @@ TEST(MergedLog, LinesOfHostAndDevicesAreInOrderOfTime) {
 
 TEST(MergedLog, WhatHappensToADeviceHasALevel) {
   SetBench bench("null:rk3588");
-  Kept kept({.devices = {bench.device}});
+  KeptLog kept({.devices = {bench.device}});
   ASSERT_TRUE(bench.device->reset(device::CoreSet::of({1})).ok());
   EXPECT_TRUE(kept.log.flush());
   ASSERT_FALSE(kept.lines.empty());
@@ -206,7 +206,7 @@ TEST(MergedLog, WhatACallThrowsGoesToTheLogAndNotToThisOne) {
 
 TEST(MergedLog, WhatFindsNoRoomIsDroppedAndCounted) {
   const auto clock = std::make_shared<VirtualClock>();
-  Kept kept({.memory = 4096, .clock = clock});
+  KeptLog kept({.memory = 4096, .clock = clock});
   for (int i = 0; i < 10; ++i) kept.log.write(log::Level::kInfo, "host", std::string(1000, 'x'));
   EXPECT_EQ(kept.log.dropped(), 7U);
   EXPECT_TRUE(kept.log.flush());
@@ -216,7 +216,7 @@ TEST(MergedLog, WhatFindsNoRoomIsDroppedAndCounted) {
 }
 
 TEST(MergedLog, AnyThreadMayWriteAndFlush) {
-  Kept kept({.window = milliseconds(1)});
+  KeptLog kept({.window = milliseconds(1)});
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] {
@@ -260,7 +260,7 @@ TEST(MergedLog, OptionsThatCannotBeAreRefused) {
 
 TEST(MergedLog, InAForkedChildNothingIsDeliveredAndNothingHangs) {
   SetBench bench("null:rk3588", false);
-  Kept kept({.devices = {bench.device}});
+  KeptLog kept({.devices = {bench.device}});
   kept.log.write(log::Level::kInfo, "host", "of the parent");
   const pid_t child = fork();
   if (child == 0) {

@@ -22,16 +22,16 @@ using testing::SetBench;
 /// Ten times what a machine that is busy takes.
 constexpr auto kPatience = seconds(60);
 
-struct Load {
+struct ThreadLoad {
   std::size_t size, activations;
   bool in_order;
 };
 
-class SetUnder : public ::testing::TestWithParam<Load> {};
+class SetUnder : public ::testing::TestWithParam<ThreadLoad> {};
 
 INSTANTIATE_TEST_SUITE_P(Loads, SetUnder,
-                         ::testing::Values(Load{1, 1, false}, Load{4, 10, false},
-                                           Load{16, 2, false}, Load{4, 10, true}),
+                         ::testing::Values(ThreadLoad{1, 1, false}, ThreadLoad{4, 10, false},
+                                           ThreadLoad{16, 2, false}, ThreadLoad{4, 10, true}),
                          [](const auto& param) {
                            return std::to_string(param.param.size) + "x" +
                                   std::to_string(param.param.activations) +
@@ -43,7 +43,7 @@ TEST_P(SetUnder, ThreadsThatSubmitAndCollectLoseNothing) {
   constexpr std::size_t kThreads = 3;
   constexpr std::uint64_t kEach = 3000;
   SetBench bench("null:generic:4?threads=1&fail=100", false);
-  const Load& load = GetParam();
+  const ThreadLoad& load = GetParam();
   InferenceSet set =
       bench.set({.size = load.size, .activations = load.activations, .in_order = load.in_order});
   const std::size_t handles = load.size * load.activations;

@@ -12,9 +12,15 @@
 #include "corelane/device/registry.h"
 #include "corelane/runtime/inference_set.h"
 #include "corelane/runtime/program.h"
+#include "device/registry/testing/listed_faults.h"
 #include "runtime/testing/onnx_builder.h"
 
 namespace corelane::testing {
+
+/// The device is lost in its first run.
+inline std::shared_ptr<device::ListedFaults> struck_once() {
+  return std::make_shared<device::ListedFaults>(std::vector{device::Fault::kLost});
+}
 
 /// A program of x: f32 [1, 4] -> y on a device of its own.
 struct SetBench {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <future>
-#include <limits>
 
 #include "scheduler/backends/testing/backend_bench.h"
 
@@ -18,10 +17,9 @@ using testing::BackendBench;
 using testing::Batch;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::kMost;
 using testing::requests_of;
 using testing::results_of;
-
-constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
 
 TEST(Identity, ResultIsTheData) {
   BackendBench bench;

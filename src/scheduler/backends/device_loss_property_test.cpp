@@ -40,7 +40,7 @@ class ByChance final : public device::FaultPoint {
   std::shared_ptr<device::FaultPoint> chance_;
 };
 
-constexpr const char* kDevice = "null:generic:2?a=2ms&b=1ms";
+constexpr const char* kNullDevice = "null:generic:2?a=2ms&b=1ms";
 
 /// The pipeline, its clock and its device; what is left in the device at the end is on the clock.
 struct Bench {
@@ -49,9 +49,9 @@ struct Bench {
     open.clock = clock;
     open.fault_point = faults;
     open.own_instance = true;
-    device = *device::open_device(kDevice, open);
+    device = *device::open_device(kNullDevice, open);
     options.clock = clock;
-    options.shared = std::make_shared<Dict>(Dict{{std::string("device:") + kDevice, device}});
+    options.shared = std::make_shared<Dict>(Dict{{std::string("device:") + kNullDevice, device}});
   }
   ~Bench() {
     (void)pipeline.shutdown(Shutdown::kAbort, TimePoint{});
@@ -100,7 +100,7 @@ void use(std::uint64_t seed, const std::string& model) {
     const char* batchings[] = {"idle", "full", "learned"};
     auto made = Pipeline::create({{"backend", "TensorrtTensor"},
                                   {"model", model},
-                                  {"device", kDevice},
+                                  {"device", kNullDevice},
                                   {"max", "8"},
                                   {"instance_num", std::to_string(1 + below(3))},
                                   {"isolate", below(2) == 0 ? "true" : "false"},

@@ -14,6 +14,7 @@ using testing::BackendBench;
 using testing::Batch;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::kMost;
 using testing::requests_of;
 using testing::results_of;
 
@@ -65,7 +66,6 @@ TEST(FirstGap, AgreesWithEverySumCounted) {
 }
 
 TEST(FirstGap, LargestNumbersEnd) {
-  constexpr std::uint32_t kMost = UINT32_MAX;
   EXPECT_EQ(first_gap({1, kMost}, {1, 1}), std::nullopt);
   EXPECT_EQ(first_gap({1, kMost}, {kMost, kMost}), 1u);
   EXPECT_EQ(first_gap({kMost, kMost}, {kMost, kMost}), std::nullopt);

@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <stdexcept>
 
 #include "scheduler/backends/testing/backend_bench.h"
@@ -15,11 +14,10 @@ using testing::Batch;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kMost;
 using testing::requests_of;
 using testing::results_of;
 using testing::text_at;
-
-constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
 
 /// With backends a and b of no limit, `one` of [1, 1] and `net` of [1, 4].
 class Sequential : public ::testing::Test {

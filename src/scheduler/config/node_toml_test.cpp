@@ -102,14 +102,14 @@ TEST_F(NodeToml, ValuesBecomeTextsAndTheNodeWins) {
   EXPECT_TRUE(read("\"n.1\" = {backend = 'Identity'}"));
 }
 
-struct Wrong {
+struct WrongFile {
   const char* text;
   const char* begins;
   const char* says;
 };
 
 TEST_F(NodeToml, FailuresNameTheirPlaceAndKey) {  // A23
-  const std::vector<Wrong> all = {
+  const std::vector<WrongFile> all = {
       {"[n]\ninstnce_num = 2", "node.toml:2:1: key 'instnce_num'", "nearest key is 'instance_num'"},
       {"[n]\n  instance_num = 0", "node.toml:2:3: key 'instance_num'", "from 1 to 1024"},
       {"[n]\ninstance_num = -1", "node.toml:2:1: key 'instance_num'", "given \"-1\""},

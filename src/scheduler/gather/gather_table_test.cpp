@@ -13,8 +13,8 @@ using std::chrono::milliseconds;
 TimePoint at(double ms) { return TimePoint{} + Duration(static_cast<Duration::rep>(ms * 1e6)); }
 
 /// A table whose calls end when the test says so.
-struct Bench {
-  explicit Bench(std::vector<GatherGroup> groups, NodeSettings with = {})
+struct TableBench {
+  explicit TableBench(std::vector<GatherGroup> groups, NodeSettings with = {})
       : table(std::move(groups), std::move(with)) {}
 
   WaitingPtr submit(double ms, RequestOptions options = {}) {
@@ -75,7 +75,7 @@ NodeSettings full(double timeout_ms) {
 }
 
 TEST(GatherTable, AnIdleInstanceNeverWaits) {
-  Bench bench(one(1, 8));
+  TableBench bench(one(1, 8));
   bench.submit(0);
   EXPECT_EQ(bench.decide(0), "1");
   EXPECT_EQ(bench.started[0].reason, Reason::kIdle);
@@ -92,7 +92,7 @@ TEST(GatherTable, AnIdleInstanceNeverWaits) {
 }
 
 TEST(GatherTable, AFullBatchLeavesAtOnceAndAPartOfOneAtTheTimeoutOfTheOldest) {
-  Bench bench(one(1, 4), full(2.5));
+  TableBench bench(one(1, 4), full(2.5));
   bench.submit(0);
   EXPECT_EQ(bench.decide(0), "");
   EXPECT_EQ(bench.last_decision.wake, at(2.5));
@@ -108,19 +108,19 @@ TEST(GatherTable, AFullBatchLeavesAtOnceAndAPartOfOneAtTheTimeoutOfTheOldest) {
 }
 
 TEST(GatherTable, ATimeoutOfZeroTakesAllThatWaits) {
-  Bench bench(one(1, 4), full(0));
+  TableBench bench(one(1, 4), full(0));
   bench.submit(0, 3);
   EXPECT_EQ(bench.decide(0), "3");
 }
 
 TEST(GatherTable, AMaxOfOneNeverWaits) {
-  Bench bench(one(1, 1, 2), full(10));
+  TableBench bench(one(1, 1, 2), full(10));
   bench.submit(0, 3);
   EXPECT_EQ(bench.decide(0), "1 1");
 }
 
 TEST(GatherTable, ItemsThatDoNotFitTogetherLeaveInCallsOfTheirOwn) {
-  Bench bench(one(1, 4));
+  TableBench bench(one(1, 4));
   for (int i = 0; i < 3; ++i) bench.submit(0, RequestOptions{.items = 3});
   EXPECT_EQ(bench.decide(0), "3");
   bench.end(1);
@@ -132,7 +132,7 @@ TEST(GatherTable, ItemsThatDoNotFitTogetherLeaveInCallsOfTheirOwn) {
 }
 
 TEST(GatherTable, TheInstancesOfACompositeTakeWhatTheirGroupsTake) {
-  Bench bench({{{1, 1}, 2, false}, {{4, 4}, 2, false}, {{8, 8}, 2, false}});
+  TableBench bench({{{1, 1}, 2, false}, {{4, 4}, 2, false}, {{8, 8}, 2, false}});
   bench.submit(0, 7);
   EXPECT_EQ(bench.decide(0), "4 1 1");
   EXPECT_EQ(bench.table.line().items(), 1U) << "each instance of group 0 has a call";
@@ -145,7 +145,7 @@ TEST(GatherTable, TheInstancesOfACompositeTakeWhatTheirGroupsTake) {
 TEST(GatherTable, ACallMayBeFilledUpWhereTheGroupAllowsIt) {
   NodeSettings settings;
   settings.plan = Plan::kCost;
-  Bench bench({{{1, 1}, 1, false}, {{8, 8}, 1, true}}, settings);
+  TableBench bench({{{1, 1}, 1, false}, {{8, 8}, 1, true}}, settings);
   // S(k) = 4 + k ms: seven calls of one cost 35, one filled call 12.
   bench.submit(0);
   EXPECT_EQ(bench.decide(0), "1");
@@ -160,7 +160,7 @@ TEST(GatherTable, ACallMayBeFilledUpWhereTheGroupAllowsIt) {
 }
 
 TEST(GatherTable, RequestsShareOneCallThatIsFilledUp) {
-  Bench bench({{{4, 4}, 1, true}});
+  TableBench bench({{{4, 4}, 1, true}});
   bench.submit(0, 7);
   EXPECT_EQ(bench.decide(0), "4");
   bench.end(1);
@@ -169,7 +169,7 @@ TEST(GatherTable, RequestsShareOneCallThatIsFilledUp) {
 }
 
 TEST(GatherTable, ARequestThatNoIdleInstanceTakesIsPassedOver) {
-  Bench bench({{{1, 2}, 1, false}, {{4, 4}, 1, false}});
+  TableBench bench({{{1, 2}, 1, false}, {{4, 4}, 1, false}});
   bench.submit(0, RequestOptions{.items = 4});
   EXPECT_EQ(bench.decide(0), "4");
   const auto large = bench.submit(1, RequestOptions{.items = 4});
@@ -185,7 +185,7 @@ TEST(GatherTable, ARequestThatNoIdleInstanceTakesIsPassedOver) {
 }
 
 TEST(GatherTable, ARequestOfOneItemIsPassedOverWhereTheIdleInstanceNeedsMore) {
-  Bench bench({{{1, 1}, 1, false}, {{4, 4}, 1, false}});
+  TableBench bench({{{1, 1}, 1, false}, {{4, 4}, 1, false}});
   bench.submit(0);
   EXPECT_EQ(bench.decide(0), "1");
   const auto one = bench.submit(1);
@@ -198,7 +198,7 @@ TEST(GatherTable, ARequestOfOneItemIsPassedOverWhereTheIdleInstanceNeedsMore) {
 
 TEST(GatherTable, AtMostSoManyRequestsArePassedOver) {
   for (const std::uint32_t more : {0U, 1U}) {
-    Bench bench({{{1, 1}, 1, false}, {{4, 4}, 1, false}});
+    TableBench bench({{{1, 1}, 1, false}, {{4, 4}, 1, false}});
     for (std::uint32_t i = 0; i < 1 + GatherTable::kMostPassed + more; ++i)
       bench.submit(0, RequestOptions{.items = 4});
     bench.submit(0);
@@ -207,7 +207,7 @@ TEST(GatherTable, AtMostSoManyRequestsArePassedOver) {
 }
 
 TEST(GatherTable, WhatIsPassedOverIsNoPartOfAFullBatch) {
-  Bench bench({{{1, 2}, 1, false}, {{8, 8}, 1, false}}, full(5));
+  TableBench bench({{{1, 2}, 1, false}, {{8, 8}, 1, false}}, full(5));
   bench.submit(0, RequestOptions{.items = 8});
   EXPECT_EQ(bench.decide(0), "8");
   bench.submit(1, RequestOptions{.items = 8});
@@ -219,7 +219,7 @@ TEST(GatherTable, WhatIsPassedOverIsNoPartOfAFullBatch) {
 }
 
 TEST(GatherTable, ARequestThatEndsInTheRestWaitsWithIt) {
-  Bench bench(one(1, 4, 3), full(5));
+  TableBench bench(one(1, 4, 3), full(5));
   for (int i = 0; i < 3; ++i) bench.submit(i, RequestOptions{.items = 3});
   EXPECT_EQ(bench.decide(2), "3 3");
   EXPECT_EQ(bench.last_decision.wake, at(7));
@@ -235,7 +235,7 @@ TEST(GatherTable, ThePartsOfALargeRequestAreAllOfItWhereTheRestIsPadded) {
 TEST(GatherTable, PrioritiesAgeSoThatALowOneWaitsABoundedTimeLonger) {
   NodeSettings settings;
   settings.ageing = milliseconds(10);
-  Bench bench(one(1, 1), settings);
+  TableBench bench(one(1, 1), settings);
   bench.submit(0);
   bench.decide(0);
   const auto low = bench.submit(1);
@@ -253,7 +253,7 @@ TEST(GatherTable, PrioritiesAgeSoThatALowOneWaitsABoundedTimeLonger) {
 }
 
 TEST(GatherTable, ADeadlineEndsARequestInTheLineAndInACall) {
-  Bench bench(one(1, 1));
+  TableBench bench(one(1, 1));
   const auto running = bench.submit(0, RequestOptions{.timeout = milliseconds(50)});
   bench.decide(0);
   const auto waiting = bench.submit(1, RequestOptions{.timeout = milliseconds(9)});
@@ -273,7 +273,7 @@ TEST(GatherTable, ADeadlineEndsARequestInTheLineAndInACall) {
 }
 
 /// S(k) = 4 + k ms, learned from a call of one and a call of eight.
-void learn(Bench& bench) {
+void learn(TableBench& bench) {
   bench.submit(0);
   bench.decide(0);
   bench.end(5);
@@ -283,7 +283,7 @@ void learn(Bench& bench) {
 }
 
 TEST(GatherTable, WhatWouldBeLateIsDroppedBeforeItsBatch) {
-  Bench bench(one(1, 8));
+  TableBench bench(one(1, 8));
   learn(bench);
   bench.submit(20);
   bench.decide(20);
@@ -298,7 +298,7 @@ TEST(GatherTable, WhatWouldBeLateIsDroppedBeforeItsBatch) {
 }
 
 TEST(GatherTable, WhereNothingElseWaitsTheBatchIsMadeSmallerInstead) {
-  Bench bench(one(1, 8));
+  TableBench bench(one(1, 8));
   learn(bench);
   bench.submit(20);
   bench.decide(20);
@@ -311,7 +311,7 @@ TEST(GatherTable, WhereNothingElseWaitsTheBatchIsMadeSmallerInstead) {
 }
 
 TEST(GatherTable, ARequestThatCouldNotEndInTimeIsKnownAtItsSubmission) {
-  Bench bench(one(1, 8));
+  TableBench bench(one(1, 8));
   Waiting request;
   request.deadline = at(100) + milliseconds(4);
   EXPECT_FALSE(bench.table.hopeless(request, at(100))) << "nothing was measured yet";
@@ -325,7 +325,7 @@ TEST(GatherTable, ARequestThatCouldNotEndInTimeIsKnownAtItsSubmission) {
 }
 
 TEST(GatherTable, OneSlowCallDoesNotRefuseAllOthersForGood) {
-  Bench bench(one(1, 1));
+  TableBench bench(one(1, 1));
   bench.submit(0);
   bench.decide(0);
   bench.end(50);
@@ -342,7 +342,7 @@ TEST(GatherTable, OneSlowCallDoesNotRefuseAllOthersForGood) {
 }
 
 TEST(GatherTable, AFailedBatchRunsAgainInHalvesUntilTheBadOneIsAlone) {
-  Bench bench(one(1, 8));
+  TableBench bench(one(1, 8));
   bench.submit(0);
   bench.decide(0);
   const auto some = bench.submit(1, 8);
@@ -364,7 +364,7 @@ TEST(GatherTable, AFailedBatchRunsAgainInHalvesUntilTheBadOneIsAlone) {
 }
 
 TEST(GatherTable, APartRunsOnAGroupThatFillsItUp) {
-  Bench bench({{{4, 4}, 1, true}});
+  TableBench bench({{{4, 4}, 1, true}});
   const auto some = bench.submit(0, 4);
   EXPECT_EQ(bench.decide(0), "4");
   EXPECT_EQ(bench.end(1, true, true).size(), 4U);
@@ -381,7 +381,7 @@ TEST(GatherTable, APartRunsOnAGroupThatFillsItUp) {
 TEST(GatherTable, WithoutIsolationAFailedBatchEnds) {
   NodeSettings settings;
   settings.isolate = false;
-  Bench bench(one(1, 8), settings);
+  TableBench bench(one(1, 8), settings);
   bench.submit(0, 4);
   bench.decide(0);
   EXPECT_TRUE(bench.end(5, true, true).empty());
@@ -389,7 +389,7 @@ TEST(GatherTable, WithoutIsolationAFailedBatchEnds) {
 }
 
 TEST(GatherTable, ACancelledRequestLeavesTheLineAndItsPart) {
-  Bench bench(one(1, 4));
+  TableBench bench(one(1, 4));
   bench.submit(0);
   bench.decide(0);
   const auto some = bench.submit(1, 4);
@@ -406,7 +406,7 @@ TEST(GatherTable, ACancelledRequestLeavesTheLineAndItsPart) {
 }
 
 TEST(GatherTable, InstancesThatAreTooManyGoWhenTheirCallsEnd) {
-  Bench bench(one(1, 1, 3));
+  TableBench bench(one(1, 1, 3));
   bench.submit(0, 5);
   EXPECT_EQ(bench.decide(0), "1 1 1");
   bench.table.resize(0, 1);
@@ -424,7 +424,7 @@ TEST(GatherTable, ALearnedWaitEndsWithAFullBatchOrTheTimeout) {
     NodeSettings settings;
     settings.batching = Batching::kLearned;
     settings.batching_timeout = milliseconds(3);
-    Bench bench(one(1, 32), settings);
+    TableBench bench(one(1, 32), settings);
     bench.submit(0);
     EXPECT_EQ(bench.decide(0), "1") << "no rate is known yet";
     bench.end(41);  // S(k) = 40 + k ms.

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::uint32_t kAny = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kHuge = std::numeric_limits<std::uint32_t>::max();
 
 /// Sizes and times of one group, each measured once.
 CostTable table_of(const std::vector<std::pair<std::uint32_t, int>>& measured) {
@@ -85,17 +85,17 @@ TEST(CostTable, TheSizesThatRanLastAreKept) {
 TEST(CostTable, HostileValuesAreHeldToTheirBounds) {
   CostTable table(1);
   table.ended(1, 1, milliseconds(1));
-  table.ended(kAny, 1, milliseconds(1));
+  table.ended(kHuge, 1, milliseconds(1));
   table.ended(0, 0, milliseconds(1));
   EXPECT_FALSE(table.known(0));
-  EXPECT_FALSE(table.known(kAny));
-  EXPECT_EQ(table.of(kAny, 1), Duration{0});
+  EXPECT_FALSE(table.known(kHuge));
+  EXPECT_EQ(table.of(kHuge, 1), Duration{0});
   table.ended(0, 1, Duration::min());
   EXPECT_EQ(table.of(0, 1), Duration{0});
   table.ended(0, 2, Duration::max());
   table.ended(0, 3, Duration::max());
   EXPECT_GT(table.of(0, 2), milliseconds(1));
-  EXPECT_GE(table.of(0, kAny), table.of(0, 3));
+  EXPECT_GE(table.of(0, kHuge), table.of(0, 3));
   EXPECT_EQ(table.of(0, 0), Duration{0});
 }
 

@@ -28,7 +28,7 @@ struct SeenCall {
 };
 
 /// What all scripted backends of a bench share.
-struct Script {
+struct SharedScript {
   std::shared_ptr<VirtualClock> clock = std::make_shared<VirtualClock>();
   /// Time of a call.
   std::function<Duration(const std::string& model, std::uint32_t items)> time =
@@ -66,7 +66,7 @@ struct Script {
 /// A backend that does what the script says; settings model, min, max.
 class Scripted final : public Backend {
  public:
-  explicit Scripted(std::shared_ptr<Script> script) : script_(std::move(script)) {}
+  explicit Scripted(std::shared_ptr<SharedScript> script) : script_(std::move(script)) {}
   Status init(const Config& config, const SharedDict& /*shared*/) override {
     const auto text = [&](const char* key, const char* otherwise) {
       const auto found = config.find(key);
@@ -106,7 +106,7 @@ class Scripted final : public Backend {
   bool repeatable() const noexcept override { return script_->repeatable; }
 
  private:
-  const std::shared_ptr<Script> script_;
+  const std::shared_ptr<SharedScript> script_;
   std::string model_, index_;
   std::uint32_t min_ = 1, max_ = 1;
 };
@@ -198,7 +198,7 @@ struct VirtualBench {
                                  all.waiting + all.running);
   }
 
-  std::shared_ptr<Script> script = std::make_shared<Script>();
+  std::shared_ptr<SharedScript> script = std::make_shared<SharedScript>();
   BackendRegistry registry;
   Pipeline pipeline;
   std::vector<Ticket> tickets;

@@ -19,7 +19,7 @@ using namespace test;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-constexpr const char* kVariable = "CORELANE_QAIC_LOCK";
+constexpr const char* kLockVariable = "CORELANE_QAIC_LOCK";
 
 /// The files of the locks lie in a folder of the test's own.
 class QaicDeviceLock : public ::testing::Test {
@@ -70,21 +70,21 @@ class Holder {
 };
 
 TEST_F(QaicDeviceLock, WithoutTheVariableThereIsNone) {
-  const Environment none(kVariable, std::nullopt);
+  const Environment none(kLockVariable, std::nullopt);
   const OwnDevices devices({"null:generic:1"});
   const QAicApiFunctionTable& api = *qaicGetFunctionTable();
   EXPECT_EQ(api.qaicLockDevice(0, true, false), QS_UNSUPPORTED);
   EXPECT_THAT(last_error(), HasSubstr("set CORELANE_QAIC_LOCK to the seconds"));
   EXPECT_EQ(api.qaicLockDevice(0, false, false), QS_UNSUPPORTED);
   for (const char* const wrong : {"0", "yes", "-1", "86401", "1s"}) {
-    const Environment value(kVariable, wrong);
+    const Environment value(kLockVariable, wrong);
     EXPECT_EQ(api.qaicLockDevice(0, true, false), QS_INVAL) << wrong;
     EXPECT_THAT(last_error(), HasSubstr("it takes seconds, 1 to 86400"));
   }
 }
 
 TEST_F(QaicDeviceLock, IsTakenOnceAndGivenBack) {
-  const Environment on(kVariable, "1");
+  const Environment on(kLockVariable, "1");
   const OwnDevices devices({"null:generic:1?name=a", "null:generic:1?name=b"});
   const QAicApiFunctionTable& api = *qaicGetFunctionTable();
   EXPECT_EQ(api.qaicLockDevice(2, true, false), QS_NODEV);

@@ -9,7 +9,7 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Floats = std::vector<float>;
-using Dims = std::vector<std::vector<std::uint32_t>>;
+using AllDims = std::vector<std::vector<std::uint32_t>>;
 
 TEST(QaicPadding, ABoxGoesIntoTheCornerAndComesBack) {
   Padding padding(Box{{2, 3, 4}, {0, 0, 0}, {1, 2, 3}, 1});
@@ -36,7 +36,7 @@ struct CoverBench : Bench {
     options.partial_inputs.clear();
     return options;
   }
-  static std::vector<QBufferDimensions> raw(Dims& dims) {
+  static std::vector<QBufferDimensions> raw(AllDims& dims) {
     std::vector<QBufferDimensions> all;
     for (auto& one : dims) all.push_back({static_cast<std::uint32_t>(one.size()), 4, one.data()});
     return all;
@@ -52,7 +52,7 @@ TEST(QaicCovering, TheSmallestOneThatCoversRuns) {
   Floats logits(5, -1);
   Floats kept(5, -1);
   const std::vector<QBuffer> buffers{whole(ids), whole(cache), whole(logits), whole(kept)};
-  Dims dims(4, {1, 5});
+  AllDims dims(4, {1, 5});
   const auto all = CoverBench::raw(dims);
   const auto set = [&] { return qaicExecObjSetDataExt(object, 4, buffers.data(), all.data()); };
   EXPECT_EQ(set(), QS_INVAL) << "off at first";
@@ -103,7 +103,7 @@ TEST(QaicCovering, AHandleOfASetCutsItsResultsWhenItIsCollected) {
   Floats logits(3, -1);
   Floats kept(3, -1);
   const std::vector<QBuffer> buffers{whole(ids), whole(cache), whole(logits), whole(kept)};
-  Dims dims(4, {1, 3});
+  AllDims dims(4, {1, 3});
   const auto all = CoverBench::raw(dims);
   EXPECT_EQ(qaicInferenceSetSetData(set, 1, 4, buffers.data(), all.data()), QS_INVAL);
   ASSERT_EQ(qaicInferenceSetSetCovering(set, 1, true), QS_SUCCESS) << text();
@@ -128,7 +128,7 @@ TEST(QaicCovering, NearestMeansFewestBuffersThenSmallestDifference) {
   QAicExecObj* const object = bench.exec(net);
   Floats values(16);
   const std::vector<QBuffer> buffers(4, whole(values));
-  Dims dims(4, {1, 9});
+  AllDims dims(4, {1, 9});
   const auto all = CoverBench::raw(dims);
   ASSERT_EQ(qaicExecObjSetDataExt(object, 4, buffers.data(), all.data()), QS_INVAL);
   const std::string said = text();

@@ -289,9 +289,6 @@ TEST(QaicExec, AWaitThatIsTooShortLeavesTheInference) {
   EXPECT_EQ(tensors.values[1], tensors.values[0]);
 }
 
-struct Grid {
-  std::uint32_t timeout_ms, retries;
-};
 class QaicExecTime : public ::testing::TestWithParam<Grid> {};
 
 /// A5, statement 25.

@@ -12,7 +12,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Floats = std::vector<float>;
-using Dims = std::vector<std::uint32_t>;
+using BufferDims = std::vector<std::uint32_t>;
 using Parameters = std::vector<QAicSlicingParameter>;
 
 /// "ids" [2, 4] -> "logits", "past.0" [2, n] -> "past.0_RetainedState", copied by the null device.
@@ -74,9 +74,10 @@ struct SliceBench : Bench {
   }
   /// Some buffers, of which some are slices; `dims`: of each, or empty.
   QStatus give(const std::vector<std::uint32_t>& indices, const std::vector<QBuffer>& buffers,
-               std::vector<Dims> dims, const Parameters& parameters) const {
+               std::vector<BufferDims> dims, const Parameters& parameters) const {
     std::vector<QBufferDimensions> sizes;
-    for (Dims& one : dims) sizes.push_back({static_cast<std::uint32_t>(one.size()), 4, one.data()});
+    for (BufferDims& one : dims)
+      sizes.push_back({static_cast<std::uint32_t>(one.size()), 4, one.data()});
     return qaicExecObjSetDataWithSlices(
         object, static_cast<std::uint32_t>(indices.size()), indices.data(), buffers.data(),
         sizes.empty() ? nullptr : sizes.data(), spec, static_cast<std::uint32_t>(parameters.size()),
@@ -120,7 +121,7 @@ TEST(QaicSlicing, ASliceOfAnInputGoesToItsPlaceAndTheRestStays) {
   EXPECT_THAT(kept, ElementsAre(0, 0, 0, 0, 0, 0, 5, 6)) << "to the end of each dimension";
   // Another one at another place, alone: the others stay.
   Floats column{7, 8};
-  Dims size{2, 1};
+  BufferDims size{2, 1};
   QBufferDimensions dims{2, 4, size.data()};
   const Parameters second = SliceBench::at(0, 1);
   QBuffer given = whole(column);
@@ -145,7 +146,7 @@ TEST(QaicSlicing, ASliceOfAnOutputIsCutOutOfTheResult) {
   Floats past{1, 2, 3, 4, 5, 6, 7, 8};
   Floats logits(8, -1);
   Floats part(2, -1);
-  const std::vector<Dims> dims{{2, 4}, {2, 4}, {2, 4}, {2, 1}};
+  const std::vector<BufferDims> dims{{2, 4}, {2, 4}, {2, 4}, {2, 1}};
   ASSERT_EQ(bench.give({0, 1, 2, 3}, {whole(ids), whole(past), whole(logits), whole(part)}, dims,
                        SliceBench::at(0, 0)),
             QS_SUCCESS)
@@ -169,7 +170,7 @@ TEST(QaicSlicing, ASliceOfStateIsWrittenOnTheDevice) {
   Floats kept(8, -1);
   const std::vector<std::uint32_t> some{0, 1, 3};
   const std::vector<QBuffer> buffers{whole(ids), whole(slice), whole(kept)};
-  std::vector<Dims> dims{{2, 4}, {1, 1}, {2, 4}};
+  std::vector<BufferDims> dims{{2, 4}, {1, 1}, {2, 4}};
   ASSERT_EQ(bench.give(some, buffers, dims, SliceBench::at(1, 3)), QS_SUCCESS) << text();
   ASSERT_EQ(bench.run(), QS_SUCCESS) << text();
   EXPECT_THAT(kept, ElementsAre(0, 0, 0, 0, 0, 0, 0, 20)) << "into zeros";
@@ -211,9 +212,9 @@ TEST(QaicSlicing, SpecializationsTakeTheSlicesThatFitThem) {
   Floats kept(2, -1);
   std::vector<QBuffer> all{whole(ids), whole(slice), whole(logits), whole(kept)};
   const std::uint32_t indices[] = {0, 1, 2, 3};
-  std::vector<Dims> sizes{{2, 8}, {1, 2}, {2, 8}, {1, 2}};
+  std::vector<BufferDims> sizes{{2, 8}, {1, 2}, {2, 8}, {1, 2}};
   std::vector<QBufferDimensions> dims;
-  for (Dims& one : sizes) dims.push_back({2, 4, one.data()});
+  for (BufferDims& one : sizes) dims.push_back({2, 4, one.data()});
   Parameters at = SliceBench::at(1, 6);
   const auto give = [&] {
     return qaicExecObjSetDataWithSlices(bench.object, 4, indices, all.data(), dims.data(), spec, 2,
@@ -248,8 +249,8 @@ TEST(QaicSlicing, WhatDoesNotFitIsRefusedByNameAndChangesNothing) {
             QS_SUCCESS)
       << text();
   Floats two{9, 9};
-  const auto refused = [&](const Dims& dims, const Parameters& at, const std::string& why) {
-    std::vector<Dims> all;
+  const auto refused = [&](const BufferDims& dims, const Parameters& at, const std::string& why) {
+    std::vector<BufferDims> all;
     if (!dims.empty()) all.push_back(dims);
     EXPECT_EQ(bench.give({1}, {whole(two)}, all, at), QS_INVAL);
     EXPECT_THAT(text(), HasSubstr(why));

@@ -29,10 +29,10 @@ struct StateBench : Bench {
   }
 };
 
-struct ExecBench : StateBench {
-  explicit ExecBench(std::shared_ptr<device::FaultPoint> faults = nullptr)
+struct StateExecBench : StateBench {
+  explicit StateExecBench(std::shared_ptr<device::FaultPoint> faults = nullptr)
       : StateBench(std::move(faults)), net(program()), object(exec(net)), sender(queue()) {}
-  ~ExecBench() {
+  ~StateExecBench() {
     static_cast<void>(qaicReleaseExecObj(object));
     static_cast<void>(qaicReleaseProgram(net));
     static_cast<void>(qaicReleaseQueue(sender));
@@ -59,7 +59,7 @@ struct ExecBench : StateBench {
 };
 
 TEST(QaicStates, LeftOutBuffersStayOnTheDevice) {
-  const ExecBench bench;
+  const StateExecBench bench;
   Floats ids{1, 2, 3, 4};
   Floats kept(4, -1);
   ASSERT_EQ(bench.run(StateBench::leaving(ids, kept)), QS_SUCCESS) << text();
@@ -80,7 +80,7 @@ TEST(QaicStates, LeftOutBuffersStayOnTheDevice) {
 }
 
 TEST(QaicStates, TheListsNameThemAsPartialBuffers) {
-  const ExecBench bench;
+  const StateExecBench bench;
   QAicIoBufferInfo* found = nullptr;
   ASSERT_EQ(qaicProgramGetIoBufferInfo(bench.net, &found), QS_SUCCESS) << text();
   ASSERT_EQ(found->numBufferMappings, 4U);
@@ -98,7 +98,7 @@ TEST(QaicStates, TheListsNameThemAsPartialBuffers) {
 }
 
 TEST(QaicStates, ItIsSetCopiedAndReset) {
-  const ExecBench bench;
+  const StateExecBench bench;
   Floats ids{1, 2, 3, 4};
   Floats kept(4, -1);
   const Floats given{7, 7, 8, 8};
@@ -119,7 +119,7 @@ TEST(QaicStates, ItIsSetCopiedAndReset) {
 }
 
 TEST(QaicStates, WholeBuffersAreTheUsersOwn) {
-  const ExecBench bench;
+  const StateExecBench bench;
   Floats ids{1, 2, 3, 4};
   Floats kept(4, -1);
   ASSERT_EQ(bench.run(StateBench::leaving(ids, kept)), QS_SUCCESS) << text();
@@ -141,7 +141,7 @@ TEST(QaicStates, WholeBuffersAreTheUsersOwn) {
 }
 
 TEST(QaicStates, AFailedInferenceLeavesTheStateBeforeIt) {
-  const ExecBench bench(std::make_shared<device::ListedFaults>(
+  const StateExecBench bench(std::make_shared<device::ListedFaults>(
       std::vector{device::Fault::kNone, device::Fault::kCrash}));
   Floats ids{1, 2, 3, 4};
   Floats kept(4, -1);
@@ -156,7 +156,7 @@ TEST(QaicStates, AFailedInferenceLeavesTheStateBeforeIt) {
 }
 
 TEST(QaicStates, ObjectsOfOneProgramFollowEachOther) {
-  const ExecBench bench;
+  const StateExecBench bench;
   QAicExecObj* const other = bench.exec(bench.net);
   Floats ids{1, 2, 3, 4};
   Floats kept(4, -1);

@@ -10,8 +10,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::uint32_t kNone = UINT32_MAX;
-
 /// A part of the runs crashes, and the device is lost every two seconds for 30 ms.
 class FaultMix final : public device::FaultPoint {
  public:

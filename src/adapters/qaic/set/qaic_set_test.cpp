@@ -17,8 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::uint32_t kNone = UINT32_MAX;
-
 /// A set, with buffers for each of its handles.
 struct SetBench : Bench {
   SetBench(const std::string& on, std::uint32_t size, std::uint32_t activations = 1,
@@ -253,9 +251,6 @@ TEST(QaicSet, AFailedInferenceGivesItsHandleBack) {
   EXPECT_EQ(bench.collect_id(3, handle), QS_SUCCESS);
 }
 
-struct Grid {
-  std::uint32_t timeout_ms, retries;
-};
 class QaicSetTime : public ::testing::TestWithParam<Grid> {};
 
 /// A5: the handle of an inference that timed out is given, put back and submitted again.

@@ -52,6 +52,14 @@ inline ImportOptions cache_options(const std::vector<std::int64_t>& lengths) {
   return options;
 }
 
+/// No handle of a set.
+inline constexpr std::uint32_t kNone = UINT32_MAX;
+
+/// Settings of an inference that takes too long.
+struct Grid {
+  std::uint32_t timeout_ms, retries;
+};
+
 inline std::string text() { return qaicGetFunctionTable()->qaicGetLastErrorText(); }
 
 /// A device, a context and a container.

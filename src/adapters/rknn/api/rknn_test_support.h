@@ -39,6 +39,8 @@ inline std::vector<OnnxBuilder::Dim> dims_of(const Dims& dims) {
   return {dims.begin(), dims.end()};
 }
 
+inline Dims dims(const rknn_tensor_attr& attr) { return {attr.dims, attr.dims + attr.n_dims}; }
+
 /// y = 2 * x over f32: what the network sees is half of what it gives, exactly.
 inline std::string doubling(const Dims& dims) {
   return OnnxBuilder()
@@ -118,6 +120,9 @@ std::string lines_of(F&& call) {
   call();
   return ::testing::internal::GetCapturedStderr();
 }
+
+/// Ends a child process with what its checks say.
+[[noreturn]] inline void leave() { std::exit(::testing::Test::HasFailure() ? 1 : 0); }
 
 // --- A context.
 // ---------------------------------------------------------------------------------
@@ -294,6 +299,9 @@ struct Picture {
     return to;
   }
 };
+
+/// Rows of 5 pixels: 16 with padding.
+inline constexpr Picture kPicture{1, 3, 4, 5};
 
 /// Values that tell elements apart: i * step + first.
 inline std::vector<float> ramp(std::size_t count, float first = -3, float step = 0.25F) {

@@ -11,9 +11,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Ends a child process with what its checks say.
-[[noreturn]] void leave() { std::exit(::testing::Test::HasFailure() ? 1 : 0); }
-
 class RknnCheck : public ::testing::Test {
  protected:
   RknnCheck() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }

@@ -69,9 +69,6 @@ std::map<std::string, Array> files_below(const fs::path& folder) {
   return files;
 }
 
-/// Ends a child process with what its checks say.
-[[noreturn]] void leave() { std::exit(::testing::Test::HasFailure() ? 1 : 0); }
-
 class RknnDump : public ::testing::Test {
  protected:
   RknnDump() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }

@@ -17,8 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr rknn_matmul_type kInts = RKNN_INT8_MM_INT8_TO_INT32;
-
 /// A product whose C shows which B it was computed with: A is the unit matrix, B is all `value`.
 struct Revealing : Product {
   Revealing() : Product(product_info(kInts, 32, 32, 32)) {

@@ -14,8 +14,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr rknn_matmul_type kInts = RKNN_INT8_MM_INT8_TO_INT32;
-
 /// C(M, N) of plain integers, for slices of a larger B.
 std::vector<std::int32_t> reference(const std::int8_t* a, const std::int8_t* b, int m, int k,
                                     int n) {

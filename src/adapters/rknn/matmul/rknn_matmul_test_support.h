@@ -18,6 +18,8 @@
 
 namespace corelane::rknn {
 
+inline constexpr rknn_matmul_type kInts = RKNN_INT8_MM_INT8_TO_INT32;
+
 /// Another device for the length of a test.
 class InnerDevice {
  public:

@@ -13,7 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr Picture kPicture{1, 3, 4, 5};
 constexpr Picture kDeep{2, 5, 2, 3};
 
 std::uint32_t bytes_of(std::size_t elements, std::size_t size) {

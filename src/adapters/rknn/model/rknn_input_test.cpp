@@ -7,11 +7,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr Picture kPicture{1, 3, 4, 5};  // Rows of 5 pixels: 16 with padding.
-constexpr Picture kDeep{1, 5, 2, 3};     // Five channels: blocks in native form.
+constexpr Picture kFiveChannels{1, 5, 2, 3};  // Blocks in native form.
 
 /// What the network of doubling() saw, in its own order.
-std::vector<float> seen(const Model& model) {
+std::vector<float> seen_by_network(const Model& model) {
   EXPECT_EQ(model.run(), RKNN_SUCC);
   return times(model.floats(), 0.5F);
 }
@@ -20,14 +19,14 @@ TEST(RknnInput, FloatsAreTakenInEveryLayout) {
   const Model model(doubling(kPicture.dims()));
   std::vector<float> x = ramp(kPicture.size());
   ASSERT_EQ(model.set(0, x, RKNN_TENSOR_FLOAT32, RKNN_TENSOR_NCHW), RKNN_SUCC);
-  EXPECT_EQ(seen(model), x);
+  EXPECT_EQ(seen_by_network(model), x);
   x = ramp(kPicture.size(), 7);
   ASSERT_EQ(model.set(0, kPicture.to_nhwc(x), RKNN_TENSOR_FLOAT32, RKNN_TENSOR_NHWC), RKNN_SUCC);
-  EXPECT_EQ(seen(model), x);
+  EXPECT_EQ(seen_by_network(model), x);
   x = ramp(kPicture.size(), 9);  // As INPUT_ATTR reports: NHWC.
   ASSERT_EQ(model.set(0, kPicture.to_nhwc(x), RKNN_TENSOR_FLOAT32, RKNN_TENSOR_UNDEFINED),
             RKNN_SUCC);
-  EXPECT_EQ(seen(model), x);
+  EXPECT_EQ(seen_by_network(model), x);
 }
 
 TEST(RknnInput, BytesAreRealsForAFloatModel) {
@@ -36,9 +35,9 @@ TEST(RknnInput, BytesAreRealsForAFloatModel) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::uint8_t>(255 - 4 * i);
   const auto reals = each<float>(x, [](int v) { return v; });
   ASSERT_EQ(model.set(0, kPicture.to_nhwc(x), RKNN_TENSOR_UINT8, RKNN_TENSOR_NHWC), RKNN_SUCC);
-  EXPECT_EQ(seen(model), reals);
+  EXPECT_EQ(seen_by_network(model), reals);
   ASSERT_EQ(model.set(0, x, RKNN_TENSOR_UINT8, RKNN_TENSOR_NCHW), RKNN_SUCC);
-  EXPECT_EQ(seen(model), reals);
+  EXPECT_EQ(seen_by_network(model), reals);
 }
 
 TEST(RknnInput, HalvesAreTakenByAFloatModel) {
@@ -46,7 +45,7 @@ TEST(RknnInput, HalvesAreTakenByAFloatModel) {
   const std::vector<float> x = ramp(kPicture.size(), -1.0F / 3, 1.0F / 7);
   const auto bits = halves(x);
   ASSERT_EQ(model.set(0, kPicture.to_nhwc(bits), RKNN_TENSOR_FLOAT16, RKNN_TENSOR_NHWC), RKNN_SUCC);
-  EXPECT_EQ(seen(model), each<float>(bits, half_value));
+  EXPECT_EQ(seen_by_network(model), each<float>(bits, half_value));
 }
 
 /// Reals that lie away from halves between two steps, some outside the range.
@@ -118,7 +117,7 @@ TEST(RknnInput, FixedPointIsReadByItsFractionLength) {
   std::vector<std::int8_t> q(kPicture.size());
   for (std::size_t i = 0; i < q.size(); ++i) q[i] = static_cast<std::int8_t>(i * 4 - 128);
   ASSERT_EQ(model.set(0, kPicture.to_nhwc(q), RKNN_TENSOR_INT8, RKNN_TENSOR_NHWC), RKNN_SUCC);
-  EXPECT_EQ(seen(model), each<float>(q, [](int v) { return v / 8.0; }));  // q * 2^-fl
+  EXPECT_EQ(seen_by_network(model), each<float>(q, [](int v) { return v / 8.0; }));  // q * 2^-fl
 }
 
 // --- Mean and std.
@@ -148,34 +147,34 @@ class RknnNormalised : public ::testing::Test {
 TEST_F(RknnNormalised, BytesAndFloatsAre) {
   ASSERT_EQ(model_.set(0, kPicture.to_nhwc(bytes_), RKNN_TENSOR_UINT8, RKNN_TENSOR_NHWC),
             RKNN_SUCC);
-  EXPECT_EQ(seen(model_), normalised(pixels_));
+  EXPECT_EQ(seen_by_network(model_), normalised(pixels_));
   ASSERT_EQ(model_.set(0, bytes_, RKNN_TENSOR_UINT8, RKNN_TENSOR_NCHW), RKNN_SUCC);
-  EXPECT_EQ(seen(model_), normalised(pixels_));
+  EXPECT_EQ(seen_by_network(model_), normalised(pixels_));
   ASSERT_EQ(model_.set(0, pixels_, RKNN_TENSOR_FLOAT32, RKNN_TENSOR_NCHW), RKNN_SUCC);
-  EXPECT_EQ(seen(model_), normalised(pixels_));
+  EXPECT_EQ(seen_by_network(model_), normalised(pixels_));
   ASSERT_EQ(model_.set(0, kPicture.to_nhwc(pixels_), RKNN_TENSOR_FLOAT32, RKNN_TENSOR_NHWC),
             RKNN_SUCC);
-  EXPECT_EQ(seen(model_), normalised(pixels_));
+  EXPECT_EQ(seen_by_network(model_), normalised(pixels_));
 }
 
 TEST_F(RknnNormalised, AnUndefinedLayoutIsNot) {
   ASSERT_EQ(model_.set(0, kPicture.to_nhwc(pixels_), RKNN_TENSOR_FLOAT32, RKNN_TENSOR_UNDEFINED),
             RKNN_SUCC);
-  EXPECT_EQ(seen(model_), pixels_);
+  EXPECT_EQ(seen_by_network(model_), pixels_);
   ASSERT_EQ(model_.set(0, kPicture.to_nhwc(bytes_), RKNN_TENSOR_UINT8, RKNN_TENSOR_UNDEFINED),
             RKNN_SUCC);
-  EXPECT_EQ(seen(model_), pixels_);
+  EXPECT_EQ(seen_by_network(model_), pixels_);
 }
 
 TEST_F(RknnNormalised, TheModelsOwnHalvesAreNot) {
   const auto bits = halves(pixels_);
   ASSERT_EQ(model_.set(0, kPicture.to_nhwc(bits), RKNN_TENSOR_FLOAT16, RKNN_TENSOR_NHWC),
             RKNN_SUCC);
-  EXPECT_EQ(seen(model_), pixels_);
+  EXPECT_EQ(seen_by_network(model_), pixels_);
   ASSERT_EQ(model_.set(0, kPicture.to_nhwc<std::uint16_t>(bits, 16, 0x7C00), RKNN_TENSOR_FLOAT16,
                        RKNN_TENSOR_NHWC, true),
             RKNN_SUCC);
-  EXPECT_EQ(seen(model_), pixels_);
+  EXPECT_EQ(seen_by_network(model_), pixels_);
 }
 
 TEST_F(RknnNormalised, QuantisedModelsTakePixelsThroughMeanStdAndScale) {
@@ -207,23 +206,23 @@ TEST(RknnInput, PassThroughTakesRowsOfTheNativePitch) {
   ASSERT_EQ(bytes.size() * 2, native.size_with_stride);
   // type and fmt are not looked at, apart from the size.
   ASSERT_EQ(model.set(0, bytes, RKNN_TENSOR_INT8, RKNN_TENSOR_NCHW, true), RKNN_SUCC);
-  EXPECT_EQ(seen(model), x);
+  EXPECT_EQ(seen_by_network(model), x);
 }
 
 TEST(RknnInput, PassThroughTakesBlocksOfChannels) {
-  const Model model(doubling(kDeep.dims()));
+  const Model model(doubling(kFiveChannels.dims()));
   ASSERT_EQ(model.attr(RKNN_QUERY_NATIVE_INPUT_ATTR).fmt, RKNN_TENSOR_NC1HWC2);
-  const std::vector<float> x = ramp(kDeep.size());
-  ASSERT_EQ(model.set(0, kDeep.to_blocks<std::uint16_t>(halves(x), 8, 0x7C00), RKNN_TENSOR_FLOAT16,
-                      RKNN_TENSOR_NC1HWC2, true),
+  const std::vector<float> x = ramp(kFiveChannels.size());
+  ASSERT_EQ(model.set(0, kFiveChannels.to_blocks<std::uint16_t>(halves(x), 8, 0x7C00),
+                      RKNN_TENSOR_FLOAT16, RKNN_TENSOR_NC1HWC2, true),
             RKNN_SUCC);
-  EXPECT_EQ(seen(model), x);
+  EXPECT_EQ(seen_by_network(model), x);
 
   const Affine q{0.5F, 1};
-  const Model small(quantised<std::int8_t>(kDeep.dims(), q, q));
-  std::vector<std::int8_t> own(kDeep.size());
+  const Model small(quantised<std::int8_t>(kFiveChannels.dims(), q, q));
+  std::vector<std::int8_t> own(kFiveChannels.size());
   for (std::size_t i = 0; i < own.size(); ++i) own[i] = static_cast<std::int8_t>(i * 8 - 120);
-  ASSERT_EQ(small.set(0, kDeep.to_blocks<std::int8_t>(own, 16, 77), RKNN_TENSOR_INT8,
+  ASSERT_EQ(small.set(0, kFiveChannels.to_blocks<std::int8_t>(own, 16, 77), RKNN_TENSOR_INT8,
                       RKNN_TENSOR_UNDEFINED, true),
             RKNN_SUCC);
   ASSERT_EQ(small.run(), RKNN_SUCC);
@@ -243,9 +242,9 @@ TEST(RknnInput, OtherRanksKeepTheirOrderWhateverTheLayoutSays) {
     const std::vector<float> x = ramp(24);
     for (const auto fmt : {RKNN_TENSOR_NCHW, RKNN_TENSOR_NHWC, RKNN_TENSOR_UNDEFINED}) {
       ASSERT_EQ(model.set(0, x, RKNN_TENSOR_FLOAT32, fmt), RKNN_SUCC);
-      EXPECT_EQ(seen(model), x);
+      EXPECT_EQ(seen_by_network(model), x);
       ASSERT_EQ(model.set(0, halves(x), RKNN_TENSOR_FLOAT16, fmt, true), RKNN_SUCC);
-      EXPECT_EQ(seen(model), x);
+      EXPECT_EQ(seen_by_network(model), x);
     }
   }
 }
@@ -329,7 +328,7 @@ TEST(RknnInput, LargerIsAccepted) {
   const Model model(doubling({1, 4}));
   const std::vector<float> x{1, 2, 3, 4, 5, 6};
   ASSERT_EQ(model.set(x), RKNN_SUCC);
-  EXPECT_EQ(seen(model), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(seen_by_network(model), (std::vector<float>{1, 2, 3, 4}));
 }
 
 TEST(RknnInput, BufferMayBeReusedAtOnce) {
@@ -337,14 +336,14 @@ TEST(RknnInput, BufferMayBeReusedAtOnce) {
   std::vector<float> x{1, 2, 3, 4};
   ASSERT_EQ(model.set(x), RKNN_SUCC);
   std::fill(x.begin(), x.end(), 99.0F);
-  EXPECT_EQ(seen(model), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(seen_by_network(model), (std::vector<float>{1, 2, 3, 4}));
 }
 
 TEST(RknnInput, SetOnceServesManyRuns) {
   const Model model(doubling({1, 4}));
   const std::vector<float> x{1, 2, 3, 4};
   ASSERT_EQ(model.set(x), RKNN_SUCC);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(seen(model), x);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(seen_by_network(model), x);
 }
 
 TEST(RknnInput, ASubsetLeavesTheOthersAsTheyWere) {

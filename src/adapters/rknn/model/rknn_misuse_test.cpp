@@ -11,12 +11,14 @@
 #include <thread>
 #include <vector>
 
+#include "adapters/rknn/api/rknn_test_support.h"
 #include "rknn_api.h"
 #include "runtime/testing/onnx_builder.h"
 
 namespace corelane::rknn {
 namespace {
 
+using test::lines_of;
 using ::testing::HasSubstr;
 using testing::OnnxBuilder;
 
@@ -41,14 +43,6 @@ struct Model {
   rknn_context ctx = make();
   ~Model() { rknn_destroy(ctx); }
 };
-
-/// The lines a call writes to stderr.
-template <class F>
-std::string lines_of(F&& call) {
-  ::testing::internal::CaptureStderr();
-  call();
-  return ::testing::internal::GetCapturedStderr();
-}
 
 /// Every function that takes a context, with arguments that are right apart from it.
 std::vector<std::pair<std::string, std::function<int(rknn_context)>>> functions() {

@@ -22,6 +22,7 @@
 namespace corelane::rknn {
 namespace {
 
+using test::lines_of;
 using ::testing::HasSubstr;
 using testing::OnnxBuilder;
 
@@ -79,13 +80,6 @@ class TempFile {
  private:
   std::string path_;
 };
-
-template <class F>
-std::string lines_of(F&& call) {
-  ::testing::internal::CaptureStderr();
-  call();
-  return ::testing::internal::GetCapturedStderr();
-}
 
 TEST(RknnOpen, BytesOfAProgramOrAnOnnxModelRunAndMayBeFreedAtOnce) {
   for (std::string text : {model_text(), program_text()}) {

@@ -7,8 +7,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr Picture kPicture{1, 3, 4, 5};
-
 rknn_output wanted(std::uint32_t index, bool want_float) {
   rknn_output output{};
   output.index = index;

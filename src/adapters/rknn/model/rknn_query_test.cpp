@@ -8,8 +8,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-Dims dims(const rknn_tensor_attr& attr) { return {attr.dims, attr.dims + attr.n_dims}; }
-
 template <class T>
 T asked(const Model& model, rknn_query_cmd cmd) {
   T info{};

@@ -48,8 +48,6 @@ int choose(const Model& model, const Dims& nhwc) {
   return rknn_set_input_shapes(model.ctx, 1, &attr);
 }
 
-Dims dims(const rknn_tensor_attr& attr) { return {attr.dims, attr.dims + attr.n_dims}; }
-
 TEST(RknnShapes, TheRangeListsTheSetsInTheirOrder) {
   const Model model(two_sizes());
   auto range = std::make_unique<rknn_input_range>();

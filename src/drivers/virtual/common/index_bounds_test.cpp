@@ -11,8 +11,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::int64_t kOnnxInt64 = 7;
-
 /// A table of 5 rows, and indices that have gone through `movers`.
 std::vector<IndexBound> bounds_behind(const std::vector<std::string>& movers,
                                       std::int64_t cast_to = kOnnxInt64) {

@@ -49,12 +49,12 @@ std::string constant_node(std::string_view attribute) {
   return field(1, joined({field(2, "c"), field(4, "Constant"), field(5, attribute)}));
 }
 
-Result<PatchedModel> patch(const std::string& model) {
+Result<PatchedModel> patch_hostile(const std::string& model) {
   return patch_onnx(onnx_image(model, ByteVector(88)), {});
 }
 
 void expect_refused(const std::string& model, std::string_view what, std::string_view text) {
-  const auto patched = patch(model);
+  const auto patched = patch_hostile(model);
   ASSERT_FALSE(patched) << what;
   EXPECT_EQ(patched.error().code(), Code::kMalformed) << what;
   EXPECT_THAT(patched.error().message(), HasSubstr(text)) << what;
@@ -98,7 +98,7 @@ TEST(OnnxPatchHostile, FieldsThatProtobufWouldMergeAreRefused) {
                  "field 22 twice");
   expect_refused(field(7, field(15, values + field(1, stray))), "values", "field 1 twice");
   // Repeated fields may come often.
-  EXPECT_TRUE(patch(field(7, constant_node(field(10, own) + field(10, own)))));
+  EXPECT_TRUE(patch_hostile(field(7, constant_node(field(10, own) + field(10, own)))));
 }
 
 TEST(OnnxPatchHostile, DataLocationsThatProtobufReadsOtherwiseAreRefused) {
@@ -115,7 +115,7 @@ TEST(OnnxPatchHostile, KeysOfMoreThan32BitsAreRefused) {
 }
 
 TEST(OnnxPatchHostile, StrayExternalEntriesAreDropped) {
-  const auto patched = patch(field(7, field(5, tensor("/etc/passwd", "4096", 0))));
+  const auto patched = patch_hostile(field(7, field(5, tensor("/etc/passwd", "4096", 0))));
   ASSERT_TRUE(patched) << patched.error().to_string();
   EXPECT_THAT(patched->bytes, Not(HasSubstr("/etc/passwd")));
 }

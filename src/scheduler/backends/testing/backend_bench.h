@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@
 namespace corelane::scheduler::testing {
 
 using Batch = std::span<const RequestPtr>;
+
+/// The end of a range that has no limit.
+inline constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
 
 inline RequestPtr request_of(std::string data, std::uint32_t items = 1) {
   RequestOptions options;

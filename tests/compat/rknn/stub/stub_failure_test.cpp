@@ -9,10 +9,10 @@ namespace {
 
 class StubFailure : public StubTest {};
 
-constexpr const char* kFloats = "in x f32 undef none 0 0 2\nout y f32 undef none 0 0 2\n";
+constexpr const char* kTwoFloats = "in x f32 undef none 0 0 2\nout y f32 undef none 0 0 2\n";
 
 std::string failing(const std::string& function, int code) {
-  return image_text(kFloats + ("fail " + function + " " + std::to_string(code) + "\n"));
+  return image_text(kTwoFloats + ("fail " + function + " " + std::to_string(code) + "\n"));
 }
 
 TEST_F(StubFailure, CodesOfTheApiKeepTheirMeaning) {
@@ -93,7 +93,7 @@ TEST_F(StubFailure, TensorsThatCannotBeAreRefusedByName) {
 TEST_F(StubFailure, WhatAnOpaqueImageCannotDoIsRefused) {
   open_stub("vendor");
   const auto refused = [&](const device::PrepareOptions& options) {
-    return device_->prepare(image_of(image_text(kFloats)), options).error().code();
+    return device_->prepare(image_of(image_text(kTwoFloats)), options).error().code();
   };
   device::PrepareOptions options;
   options.exposed_values = {"inner"};
@@ -108,23 +108,23 @@ TEST_F(StubFailure, WhatAnOpaqueImageCannotDoIsRefused) {
   options = {};
   options.fast_math = true;
   EXPECT_EQ(refused(options), Code::kUnsupported);
-  device::Image ours = image_of(image_text(kFloats));
+  device::Image ours = image_of(image_text(kTwoFloats));
   ours.kind = "program";
   EXPECT_EQ(device_->prepare(ours, {}).error().code(), Code::kForeignImage);
-  prepare(image_text(kFloats));
+  prepare(image_text(kTwoFloats));
   EXPECT_EQ(executable_->export_precompiled().error().code(), Code::kUnsupported);
 }
 
 TEST_F(StubFailure, OldLibraryWorksWithoutItsYoungerFunctions) {
   open_stub("old");
   EXPECT_EQ(device_->info().engine, "librknnrt 1.2.0 (old@2022)");
-  prepare(image_text(kFloats));
+  prepare(image_text(kTwoFloats));
   ASSERT_TRUE(run().ok());
   EXPECT_EQ(output<float>()[0], 1);
   EXPECT_EQ(counters_->now().inits, 2U) << "without rknn_dup_context the image is loaded again";
   device::PrepareOptions options;
   options.input_shapes = {Shape{3}};
-  const auto refused = device_->prepare(image_of(image_text(kFloats)), options);
+  const auto refused = device_->prepare(image_of(image_text(kTwoFloats)), options);
   EXPECT_EQ(refused.error().code(), Code::kUnsupported);
   EXPECT_NE(refused.error().message().find("rknn_set_input_shapes"), std::string::npos);
   EXPECT_NE(refused.error().message().find("1.2.0"), std::string::npos);
@@ -137,13 +137,13 @@ TEST_F(StubFailure, SeveralCoresNeedACoreMask) {
   EXPECT_NE(refused.error().message().find("rknn_set_core_mask"), std::string::npos);
   EXPECT_NE(refused.error().message().find("0.9.1"), std::string::npos);
   open_stub("no_mask", "rk3566");
-  prepare(image_text(kFloats));
+  prepare(image_text(kTwoFloats));
   EXPECT_TRUE(run().ok());
 }
 
 TEST_F(StubFailure, ChipWithFewerCoresThanTheProfileIsReported) {
   open_stub("one_core", "rk3588");
-  prepare(image_text(kFloats));
+  prepare(image_text(kTwoFloats));
   const Status status = run();
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_NE(status.message().find("rknn_set_core_mask"), std::string::npos);

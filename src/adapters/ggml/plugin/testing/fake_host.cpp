@@ -110,21 +110,15 @@ abi::Tensor fake_product(abi::Tensor& weights, abi::Tensor& activations) {
   return made;
 }
 
-}  // namespace corelane::ggml
-
-namespace abi = corelane::ggml::abi;
-
 #define FAKE_EXPORT __attribute__((visibility("default"), used))
 
 extern "C" {
 
-FAKE_EXPORT const char* ggml_version() { return corelane::ggml::fake_version().c_str(); }
+FAKE_EXPORT const char* ggml_version() { return fake_version().c_str(); }
 
-FAKE_EXPORT const char* ggml_op_name(int op) { return corelane::ggml::kOperators[op]; }
+FAKE_EXPORT const char* ggml_op_name(int op) { return kOperators[op]; }
 
-FAKE_EXPORT const abi::TypeTraits* ggml_get_type_traits(int type) {
-  return &corelane::ggml::traits_of(type);
-}
+FAKE_EXPORT const abi::TypeTraits* ggml_get_type_traits(int type) { return &traits_of(type); }
 
 FAKE_EXPORT int ggml_graph_n_nodes(abi::Graph* graph) {
   return static_cast<int>(graph->nodes.size());
@@ -140,7 +134,7 @@ FAKE_EXPORT abi::Buffer* ggml_backend_buffer_init(abi::BufferType* type, abi::Bu
 }
 
 FAKE_EXPORT bool ggml_backend_buft_is_host(abi::BufferType* type) {
-  return corelane::ggml::with_layout(type, [type](auto& laid_out) {
+  return with_layout(type, [type](auto& laid_out) {
     return laid_out.iface.is_host != nullptr && laid_out.iface.is_host(type);
   });
 }
@@ -151,7 +145,9 @@ FAKE_EXPORT void ggml_log_internal(int, const char* format, ...) {
   va_start(arguments, format);
   std::vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
-  corelane::ggml::fake_log().push_back(line);
+  fake_log().push_back(line);
 }
 
 }  // extern "C"
+
+}  // namespace corelane::ggml
