@@ -23,6 +23,26 @@ Failure refusal(std::string_view key, std::string_view given, const std::string&
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
+/// The number of a key, for which `fits` holds; else what `allowed` says is in the refusal. "nan"
+/// must fit nothing.
+template <class T, class Fits, class Allowed>
+Result<T> number_where(const Config& config, std::string_view key, T fallback, const Fits& fits,
+                       const Allowed& allowed) {
+  const std::string* text = text_of(config, key);
+  if (text == nullptr) return fallback;
+  const auto number = parse_number<T>(trimmed(*text, kBlanks));
+  if (number && fits(*number)) return *number;
+  return refusal(key, *text, allowed());
+}
+
+template <class T>
+Result<T> number_from(const Config& config, std::string_view key, T fallback, T least, T most,
+                      std::string_view kind) {
+  return number_where(
+      config, key, fallback, [=](T number) { return least <= number && number <= most; },
+      [=] { return fmt::format("{} from {} to {}", kind, least, most); });
+}
+
 }  // namespace
 
 const std::string* text_of(const Config& config, std::string_view key) {
@@ -33,38 +53,23 @@ const std::string* text_of(const Config& config, std::string_view key) {
 Result<std::uint64_t> whole_number(const Config& config, std::string_view key,
                                    std::uint64_t fallback, std::uint64_t least,
                                    std::uint64_t most) {
-  const std::string* text = text_of(config, key);
-  if (text == nullptr) return fallback;
-  const auto number = parse_number<std::uint64_t>(trimmed(*text, kBlanks));
-  if (number && least <= *number && *number <= most) return *number;
-  return refusal(key, *text, fmt::format("a whole number from {} to {}", least, most));
+  return number_from(config, key, fallback, least, most, "a whole number");
 }
 
 Result<std::int32_t> level(const Config& config, std::string_view key, std::int32_t fallback,
                            std::int32_t least, std::int32_t most) {
-  const std::string* text = text_of(config, key);
-  if (text == nullptr) return fallback;
-  const auto number = parse_number<std::int32_t>(trimmed(*text, kBlanks));
-  if (number && least <= *number && *number <= most) return *number;
-  return refusal(key, *text, fmt::format("a whole number from {} to {}", least, most));
+  return number_from(config, key, fallback, least, most, "a whole number");
 }
 
 Result<double> real_number(const Config& config, std::string_view key, double fallback,
                            double least, double most) {
-  const std::string* text = text_of(config, key);
-  if (text == nullptr) return fallback;
-  const auto number = parse_number<double>(trimmed(*text, kBlanks));
-  // "nan" fails both comparisons.
-  if (number && least <= *number && *number <= most) return *number;
-  return refusal(key, *text, fmt::format("a number from {} to {}", least, most));
+  return number_from(config, key, fallback, least, most, "a number");
 }
 
 Result<double> share(const Config& config, std::string_view key, double fallback, double most) {
-  const std::string* text = text_of(config, key);
-  if (text == nullptr) return fallback;
-  const auto number = parse_number<double>(trimmed(*text, kBlanks));
-  if (number && 0 < *number && *number <= most) return *number;
-  return refusal(key, *text, fmt::format("a number above 0, at most {}", most));
+  return number_where(
+      config, key, fallback, [most](double number) { return 0 < number && number <= most; },
+      [most] { return fmt::format("a number above 0, at most {}", most); });
 }
 
 Result<bool> flag(const Config& config, std::string_view key, bool fallback) {
