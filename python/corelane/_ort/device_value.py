@@ -95,7 +95,7 @@ class DeviceMemory:
             raise RuntimeError(f"no memory for {slot.node.type}")
         needed = math.prod(shape) * dtype.itemsize
         if self.imported and (fd < 0 or offset < 0):
-            raise RuntimeError(f"{slot.kind} {slot.node.name!r}: descriptor {fd} from offset {offset} on is no memory; "
+            raise RuntimeError(f"{slot.kind} {slot.node.name!r}: descriptor {fd} and offset {offset} name no memory; "
                                "both are 0 or more")
         if self.imported and size - offset < needed:
             raise RuntimeError(f"{slot.kind} {slot.node.name!r} takes {needed} bytes from offset {offset} on, the "

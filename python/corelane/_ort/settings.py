@@ -257,7 +257,7 @@ def _microseconds(key: str, value: str) -> int:
     except ValueError:
         number = math.nan
     if not 0 <= number <= _MOST_MS:
-        raise RuntimeError(f"{key}: {value!r} is no time; give milliseconds, 0 for no limit, up to {_MOST_MS}")
+        raise RuntimeError(f"{key}: {value!r} is not a time; give milliseconds, 0 for no limit, up to {_MOST_MS}")
     return math.ceil(number * 1000)
 
 
@@ -267,7 +267,7 @@ def _priority(value: str) -> int:
     except ValueError:
         number = _LARGEST
     if not -128 <= number <= 127:
-        raise RuntimeError(f"{_PRIORITY}: {value!r} is no priority; give an integer from -128 to 127")
+        raise RuntimeError(f"{_PRIORITY}: {value!r} is not a priority; give an integer from -128 to 127")
     return number
 
 

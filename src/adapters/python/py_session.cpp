@@ -41,7 +41,7 @@ struct HeldFeed {
   std::vector<nb::object> names;
 };
 
-/// None by name is no value, as in onnxruntime; of an optional it is one.
+/// None by name leaves an input out, as in onnxruntime; for an optional input it is the empty one.
 bool is_absent(const TensorDesc& desc, nb::handle value) {
   return value.is_none() && (desc.value.empty() || desc.value.kind() != ValueKind::kOptional);
 }

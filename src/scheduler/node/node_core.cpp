@@ -282,8 +282,8 @@ Status NodeCore::admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& afte
   return status;
 }
 
-/// Those that wait for room enter in the order of the line, so that a large one is not overtaken by
-/// small ones for ever.
+/// Submissions that wait for room enter in the order of the line: small requests cannot keep a
+/// large one out.
 Status NodeCore::enter_in_turn(MutexLock& lock, const TicketPtr& ticket, const Turn& turn,
                                Aftermath& after) {
   for (;;) {

@@ -118,7 +118,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   bool drop_oldest(std::uint64_t items, std::uint64_t bytes, Aftermath& after)
       CORELANE_REQUIRES(mutex_);
   Status again_later(const Status& why) const CORELANE_REQUIRES(mutex_);
-  /// Something has changed for those who wait for the end, and for the first who waits for room.
+  /// Wakes the threads in drain() and shutdown(), and the first submission that waits for room.
   void wake() CORELANE_REQUIRES(mutex_);
   Status full(dispatch::LineLimit limit, bool for_ever) const CORELANE_REQUIRES(mutex_);
   void end(const TicketPtr& ticket, RequestState how, Status why, Aftermath& after)
