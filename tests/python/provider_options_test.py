@@ -134,7 +134,7 @@ class Tables(unittest.TestCase):
             for value in values:
                 with self.assertRaises(RuntimeError, msg=(name, value)) as caught:
                     made.run(None, {"x": X}, {name: value})
-                self.assertIn(f"{name}: {value!r} is no ", str(caught.exception))
+                self.assertIn(f"{name}: {value!r} is not a ", str(caught.exception))
         slow = session(device="null:rk3588?a=100ms&name=least")
         with self.assertRaises(ort.Timeout):  # The least limit is not none.
             slow.run(None, {"x": X}, {"corelane.timeout_ms": "0.0001"})
