@@ -8,6 +8,7 @@
 
 #include "cli/input_feed.h"
 #include "cli/options.h"
+#include "cli/output_files.h"
 #include "cli/output_numbers.h"
 #include "cli/tensors.h"
 #include "corelane/base/file.h"
@@ -184,6 +185,17 @@ std::string layer_text(const Json& layers) {
   return text;
 }
 
+/// A file that cannot be written, or that is read, is found before the run, not after it.
+Status check_files(const Arguments& a, const std::vector<std::string>& files) {
+  if (a.out.empty()) return {};
+  std::vector<OutputFile> outputs;
+  for (const std::string& file : files)
+    outputs.push_back({"--out", std::filesystem::path(a.out) / file});
+  ReadFiles read{possible_files(a.inputs), {a.open.model}, {}};
+  read.files.insert(read.files.end(), {a.open.model, a.labels});
+  return check_outputs(outputs, read);
+}
+
 Result<int> run(const Global& global, const Arguments& a) {
   // Whatever the user can get wrong is read before the model, which may take long.
   CORELANE_ASSIGN(const auto labels, read_labels(a.labels));
@@ -193,6 +205,8 @@ Result<int> run(const Global& global, const Arguments& a) {
   CORELANE_ASSIGN(auto context, open_context(program, a.open, offered));
   CORELANE_ASSIGN(const auto fed,
                   feed_inputs(context, program.description(), {a.inputs, a.random, a.seed}));
+  const auto files = file_names(context.outputs());
+  CORELANE_TRY(check_files(a, files));
   RunOptions options;
   options.cores = cores;
   options.timeout = Duration(static_cast<std::int64_t>(a.timeout_ms * 1e6));
@@ -213,7 +227,6 @@ Result<int> run(const Global& global, const Arguments& a) {
   out["outputs"] = Json::array();
   // After the run: only then have outputs with open dimensions a shape.
   const auto descs = context.outputs();
-  const auto files = file_names(descs);
   for (std::size_t i = 0; i < descs.size(); ++i) {
     CORELANE_ASSIGN(auto view, context.output(i));
     CORELANE_ASSIGN(auto j, describe_output(a, descs[i], view, files[i], labels));

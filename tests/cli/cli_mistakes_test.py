@@ -216,6 +216,11 @@ class Mistakes(CliTest):
         self.fails(3, "compile", source, "-o", source, parts=("--output", "which this command reads"))
         self.assertEqual(source.read_bytes(), before)
         self.fails(3, "compile", source, "-o", self.path, parts=("--output", "folder"))
+        read = self.path / "y.npy"  # Named as the output of the program is.
+        np.save(read, np.ones((1, 3, 8, 8), np.float32))
+        before = read.read_bytes()
+        self.fails(3, "run", self.program, "-i", read, "-o", self.path, parts=("--out", "which this command reads"))
+        self.assertEqual(read.read_bytes(), before)
         self.fails(5, "compile", source, "-o", source / "x.rknn", parts=("fixed.onnx",))
         # Refused before anything is measured.
         for report in ("json", "csv", "trace", "html"):
