@@ -6,6 +6,7 @@ import json
 import struct
 
 import onnx
+from onnx import TensorProto, helper
 
 from cli_support import CliTest, main, small_model
 
@@ -78,7 +79,18 @@ class Containers(CliTest):
         self.ok("compile", self.path / "small.onnx", "-o", self.path / "open.rknn")
         text = self.ok("validate", self.path / "open.rknn").stdout
         self.assertIn("no fixed size", text)
-        self.assertIn("refused by the object runtime", text)
+        self.assertIn("refused by the object runtime: input 'x' has no fixed size: compile with --shape-set", text)
+
+    def test_types_that_the_object_runtime_refuses_are_said(self):
+        for elem, why in ((TensorProto.STRING, "is a tensor(string), for which the API has no buffer"),
+                          (TensorProto.DOUBLE, "is of f64, for which the API has no number: add a Cast")):
+            values = [helper.make_tensor_value_info(name, elem, [2]) for name in ("x", "y")]
+            graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "typed", values[:1], values[1:])
+            source = self.path / "typed.onnx"
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8), source)
+            self.ok("compile", source, "-o", self.path / "typed.rknn")
+            text = self.ok("validate", self.path / "typed.rknn").stdout
+            self.assertIn(f"refused by the object runtime: 'x' {why}", text)
 
     def test_validate_finds_damage_that_inspect_does_not_look_for(self):
         file = self.compiled() / "programqpc.bin"

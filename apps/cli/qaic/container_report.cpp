@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "cli/command.h"
@@ -34,6 +35,33 @@ bool partial_allowed(const ProgramDescription& d, const IoEntry& entry) {
   return entry.partial_allowed || std::ranges::any_of(d.states, [&](const StateDecl& state) {
            return state.input == name || state.output == name;
          });
+}
+
+/// Why the object runtime refuses such an input or output, in its words; empty where it does not.
+std::string refusal(const ProgramDescription& d, const IoEntry& entry, std::size_t index,
+                    bool input) {
+  static constexpr std::array kTypes{DType::kF32, DType::kF16, DType::kBF16, DType::kI8,
+                                     DType::kU8,  DType::kI32, DType::kI64,  DType::kBool};
+  const std::string name = printable(entry.desc.name);
+  if (!entry.desc.value.empty())
+    return fmt::format("'{}' is a {}, for which the API has no buffer", name,
+                       entry.desc.value.to_string());
+  if (std::ranges::find(kTypes, entry.desc.dtype) == kTypes.end())
+    return fmt::format("'{}' is of {}, for which the API has no number: add a Cast to the model",
+                       name, dtype_name(entry.desc.dtype));
+  if (input && !buffer_bytes(d, entry, index, input))
+    return fmt::format("input '{}' has no fixed size: compile with --shape-set", name);
+  return {};
+}
+
+/// Of the first input or output that is refused.
+std::string refusal(const ProgramDescription& d) {
+  for (const bool input : {true, false}) {
+    const auto& entries = input ? d.inputs : d.outputs;
+    for (std::size_t i = 0; i < entries.size(); ++i)
+      if (std::string why = refusal(d, entries[i], i, input); !why.empty()) return why;
+  }
+  return {};
 }
 
 Json buffers_json(const ProgramDescription& d) {
@@ -96,19 +124,13 @@ Json program_json(const ProgramFile& file, std::size_t index, std::string& text)
   text += fmt::format("Program {} '{}': {} core{}, batch {}, {} of its own, constants {}\n", index,
                       shown(j["name"]), std::max<std::uint32_t>(d.cores, 1), d.cores > 1 ? "s" : "",
                       d.batch, human_bytes(own_bytes(file, index)), human_bytes(d.constant_bytes));
-  std::string refused;
-  for (const Json& b : j["buffers"]) {
-    text += buffer_text(b);
-    // As the object runtime says it when such a container is opened.
-    if (b["direction"] == "input" && !b.contains("bytes"))
-      refused = fmt::format("input '{}' has no fixed size: compile with --shape-set",
-                            b["name"].get<std::string>());
-  }
+  for (const Json& b : j["buffers"]) text += buffer_text(b);
   for (std::size_t k = 0; k < j["specializations"].size(); ++k)
     text += fmt::format("  specialization {}: {}\n", k, j["specializations"][k].dump());
   for (const StateDecl& state : d.states) text += "  " + state_text(state);
+  const std::string refused = refusal(d);
   if (refused.empty()) return j;
-  text += fmt::format("  refused by the object runtime: {}\n", printable(refused));
+  text += fmt::format("  refused by the object runtime: {}\n", refused);
   j["refused"] = refused;
   return j;
 }
