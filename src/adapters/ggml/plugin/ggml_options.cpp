@@ -29,9 +29,9 @@ std::int64_t number_of(const char* name, std::int64_t least, std::int64_t most,
   return fallback;
 }
 
-bool flag_of(const char* name) {
-  const std::string text = text_of(name);
-  return !text.empty() && text != "0";
+/// Off where the variable is not set, or is neither 0 nor 1.
+bool flag_of(const char* name, std::vector<std::string>& complaints) {
+  return number_of(name, 0, 1, 0, complaints) != 0;
 }
 
 /// Half of what the process may open: the host and its files need the rest.
@@ -65,10 +65,10 @@ PluginOptions read_options(std::vector<std::string>& complaints) {
   if (!device.empty() && device != "accel" && device != "gpu")
     complaints.push_back("GGML_RKNN_DEVICE=" + device +
                          " is not a device type; there are gpu and accel; gpu is used");
-  options.any_version = flag_of("GGML_RKNN_ANY_VERSION");
+  options.any_version = flag_of("GGML_RKNN_ANY_VERSION", complaints);
   options.min_rows = number_of("GGML_RKNN_MIN_ROWS", 0, INT32_MAX, options.min_rows, complaints);
   options.filter = text_of("GGML_RKNN_FILTER");
-  options.trace = flag_of("GGML_RKNN_TRACE");
+  options.trace = flag_of("GGML_RKNN_TRACE", complaints);
   options.stats = text_of("GGML_RKNN_STATS");
   if (options.stats == "0") options.stats.clear();
   options.engine.cores = static_cast<int>(number_of("GGML_RKNN_CORES", 1, 3, 3, complaints));

@@ -501,14 +501,17 @@ TEST(PluginOptions, ValuesThatMeanNothingAreNamedAndLeftAtTheDefault) {
   setenv("GGML_RKNN_TYPE", "int3", 1);
   setenv("GGML_RKNN_DEVICE", "tpu", 1);
   setenv("GGML_RKNN_CONTEXTS", "2", 1);
+  setenv("GGML_RKNN_ANY_VERSION", "false", 1);
   std::vector<std::string> complaints;
   const PluginOptions options = read_options(complaints);
   for (const char* name :
-       {"GGML_RKNN_CORES", "GGML_RKNN_TYPE", "GGML_RKNN_DEVICE", "GGML_RKNN_CONTEXTS"})
+       {"GGML_RKNN_CORES", "GGML_RKNN_TYPE", "GGML_RKNN_DEVICE", "GGML_RKNN_CONTEXTS",
+        "GGML_RKNN_ANY_VERSION"})
     unsetenv(name);
+  EXPECT_FALSE(options.any_version);
   EXPECT_EQ(options.engine.cores, 3);
   EXPECT_EQ(options.engine.max_contexts, 1024U);
-  EXPECT_EQ(complaints.size(), 4U);
+  EXPECT_EQ(complaints.size(), 5U);
   EXPECT_THAT(complaints, Each(HasSubstr("is used")));
   EXPECT_THAT(complaints[0], HasSubstr("there are auto, f16, int8, int4 and int4x4"));
 }
