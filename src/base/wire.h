@@ -88,10 +88,38 @@ inline void append_varint_field(std::string& out, std::uint32_t number, std::uin
   append_varint(out, value);
 }
 
-inline void append_bytes_field(std::string& out, std::uint32_t number, std::string_view payload) {
+inline void append_bytes_field_key(std::string& out, std::uint32_t number) {
   append_varint(out, (std::uint64_t{number} << 3U) | 2U);
+}
+
+inline void append_bytes_field(std::string& out, std::uint32_t number, std::string_view payload) {
+  append_bytes_field_key(out, number);
   append_varint(out, payload.size());
   out.append(payload);
 }
+
+/// A field of bytes whose payload is what is appended to `out` while this lives, fields within it
+/// too. Its length is written at the end, in five bytes: a longer form than needed, which protobuf
+/// reads. So nothing is copied from a message within a message into the next one.
+class OpenBytesField {
+ public:
+  OpenBytesField(std::string& out, std::uint32_t number) : out_(out) {
+    append_bytes_field_key(out, number);
+    out.append(kLengthBytes, '\0');
+    begin_ = out.size();
+  }
+  ~OpenBytesField() {
+    std::uint64_t length = out_.size() - begin_;
+    for (std::size_t i = begin_ - kLengthBytes; i < begin_; ++i, length >>= 7U)
+      out_[i] = static_cast<char>((length & 0x7FU) | (i + 1 < begin_ ? 0x80U : 0U));
+  }
+  OpenBytesField(const OpenBytesField&) = delete;
+  OpenBytesField& operator=(const OpenBytesField&) = delete;
+
+ private:
+  static constexpr std::size_t kLengthBytes = 5;  ///< 35 bits: protobuf's limit has 31.
+  std::string& out_;
+  std::size_t begin_ = 0;
+};
 
 }  // namespace corelane

@@ -52,6 +52,33 @@ TEST(Wire, RawFieldsTogetherAreTheMessage) {
   EXPECT_EQ(copy, message);
 }
 
+TEST(Wire, OpenFieldsTakeWhatIsAppendedUntilTheyEnd) {
+  const std::string large(20'000, 'x');
+  std::string message;
+  {
+    const OpenBytesField outer(message, 3);
+    append_varint_field(message, 1, 7);
+    {
+      const OpenBytesField inner(message, 200'000);
+      message += large;
+    }
+    { const OpenBytesField empty(message, 2); }
+    append_bytes_field(message, 4, "end");
+  }
+  append_varint_field(message, 5, 1);
+  const auto top = read_all(message);
+  ASSERT_EQ(top.size(), 2U);
+  ASSERT_TRUE(top[0].is_bytes(3));
+  EXPECT_TRUE(top[1].is_varint(5));
+  const auto within = read_all(top[0].text());
+  ASSERT_EQ(within.size(), 4U);
+  EXPECT_EQ(within[0].integer(), 7);
+  ASSERT_TRUE(within[1].is_bytes(200'000));
+  EXPECT_EQ(within[1].text(), large);
+  EXPECT_EQ(within[2].text(), "");
+  EXPECT_EQ(within[3].text(), "end");
+}
+
 TEST(Wire, RepeatsTakesTheRestOfAListAndNoOtherField) {
   std::string list;
   for (const std::uint64_t value : {0ULL, 300ULL, ~0ULL}) append_varint_field(list, 8, value);

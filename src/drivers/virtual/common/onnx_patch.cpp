@@ -66,11 +66,10 @@ class Patcher {
         has_graph = true;
         CORELANE_TRY(once.check(field));
         CORELANE_TRY(scan_top(field.payload));
-        CORELANE_ASSIGN(const std::string patched, graph(field.payload, kTopGraph));
-        append_bytes_field(result_.bytes, kModelGraph, patched);
+        result_.bytes.reserve(image_.bytes.size() + 4096);
+        CORELANE_TRY(graph(field, result_.bytes, kTopGraph));
       } else if (field.is_bytes(kModelFunctions)) {
-        CORELANE_ASSIGN(const std::string patched, function(field.payload));
-        append_bytes_field(result_.bytes, kModelFunctions, patched);
+        CORELANE_TRY(function(field, result_.bytes));
       } else if (field.number == kModelTraining) {
         continue;  // Of no use to the engine.
       } else {
@@ -147,12 +146,11 @@ class Patcher {
   }
 
   /// Depth is bounded before anything recurses: the bytes come from outside.
-  Result<std::string> graph(ByteSpan message, int depth) {
+  Status graph(const WireField& source, std::string& out, int depth) {
     CORELANE_TRY(check_wire_depth(depth));
     const bool top = depth == kTopGraph;
-    std::string out;
-    out.reserve(top ? message.size() + 4096 : 0);
-    for (WireReader fields(message); !fields.at_end();) {
+    const OpenBytesField patched(out, source.number);
+    for (WireReader fields(source.payload); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_bytes(kGraphNode)) {
         CORELANE_TRY(node(field, out, depth));
@@ -173,7 +171,7 @@ class Patcher {
       }
     }
     if (top) append_exposed(out);
-    return out;
+    return {};
   }
 
   Status input(const WireField& field, std::string& out) {
@@ -213,10 +211,10 @@ class Patcher {
   }
 
   /// Functions hold nodes and default attributes, which may hold tensors.
-  Result<std::string> function(ByteSpan message) {
-    std::string out;
+  Status function(const WireField& source, std::string& out) {
+    const OpenBytesField patched(out, source.number);
     const std::size_t custom = result_.custom_nodes.size();
-    for (WireReader fields(message); !fields.at_end();) {
+    for (WireReader fields(source.payload); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_bytes(kFunctionNode))
         CORELANE_TRY(node(field, out, 1, kFunctionNode));
@@ -227,7 +225,7 @@ class Patcher {
     }
     if (!by_address_ && result_.custom_nodes.size() > custom)
       append_bytes_field(out, kFunctionOpsets, host_opset());
-    return out;
+    return {};
   }
 
   /// Nodes without inner tensors or graphs are copied whole: most are.
@@ -251,45 +249,43 @@ class Patcher {
     // top graph, which it makes initialisers of. It looks into all other attributes before.
     const bool put_inside =
         !by_address_ && (depth != kTopGraph || number != kGraphNode || facts.op_type != "Constant");
-    std::string patched;
+    const OpenBytesField patched(out, number);
     for (WireReader fields(source.payload); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_bytes(kNodeAttribute))
-        CORELANE_TRY(attribute(field, patched, depth, put_inside));
+        CORELANE_TRY(attribute(field, out, depth, put_inside));
       else
-        append_raw(patched, field.raw);
+        append_raw(out, field.raw);
     }
     if (custom) {
       CORELANE_ASSIGN(CustomNode entry, read_custom_node(source.payload));
       append_bytes_field(
-          patched, kNodeAttribute,
+          out, kNodeAttribute,
           make_integer_attribute(kCustomNodeAttribute,
                                  static_cast<std::int64_t>(result_.custom_nodes.size())));
       result_.custom_nodes.push_back(std::move(entry));
     }
-    append_bytes_field(out, number, patched);
     return {};
   }
 
   /// A custom node under its new name. Its attributes are the host operator's alone.
   Status host_node(const WireField& source, std::string& out, std::uint32_t number) {
     CORELANE_ASSIGN(CustomNode entry, read_custom_node(source.payload));
-    std::string patched;
+    const OpenBytesField patched(out, number);
     for (WireReader fields(source.payload); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_bytes(kNodeInput) || field.is_bytes(kNodeOutput) || field.is_bytes(kNodeName))
-        append_raw(patched, field.raw);
+        append_raw(out, field.raw);
     }
-    append_bytes_field(patched, kNodeOpType, host_operator_name(result_.custom_nodes.size()));
-    append_bytes_field(patched, kNodeDomain, kHostDomain);
+    append_bytes_field(out, kNodeOpType, host_operator_name(result_.custom_nodes.size()));
+    append_bytes_field(out, kNodeDomain, kHostDomain);
     result_.custom_nodes.push_back(std::move(entry));
-    append_bytes_field(out, number, patched);
     return {};
   }
 
   /// Tensors, graphs and lists of them; all others are copied. `put_inside`: as of tensor().
   Status attribute(const WireField& source, std::string& out, int depth, bool put_inside) {
-    std::string patched;
+    const OpenBytesField patched(out, source.number);
     OnlyOnce once("an attribute");
     for (WireReader fields(source.payload); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
@@ -297,36 +293,33 @@ class Patcher {
           field.is_bytes(kAttributeSparse))
         CORELANE_TRY(once.check(field));
       if (field.is_bytes(kAttributeTensor) || field.is_bytes(kAttributeTensors)) {
-        CORELANE_TRY(tensor(field, patched, put_inside));
+        CORELANE_TRY(tensor(field, out, put_inside));
       } else if (field.is_bytes(kAttributeGraph) || field.is_bytes(kAttributeGraphs)) {
-        CORELANE_ASSIGN(const std::string inner, graph(field.payload, depth + kMessagesPerGraph));
-        append_bytes_field(patched, field.number, inner);
+        CORELANE_TRY(graph(field, out, depth + kMessagesPerGraph));
       } else if (field.is_bytes(kAttributeSparse) || field.is_bytes(kAttributeSparses)) {
-        CORELANE_TRY(sparse(field, patched));
+        CORELANE_TRY(sparse(field, out));
       } else {
-        append_raw(patched, field.raw);
-        append_raw(patched, fields.repeats(field).raw);
+        append_raw(out, field.raw);
+        append_raw(out, fields.repeats(field).raw);
       }
     }
-    append_bytes_field(out, source.number, patched);
     return {};
   }
 
   /// The parts of a sparse tensor are put into the model itself: small, and not every reader looks
   /// for them elsewhere.
   Status sparse(const WireField& source, std::string& out) {
-    std::string patched;
+    const OpenBytesField patched(out, source.number);
     OnlyOnce once("a sparse tensor");
     for (WireReader fields(source.payload); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
       if (field.is_bytes(kSparseValues) || field.is_bytes(kSparseIndices)) {
         CORELANE_TRY(once.check(field));
-        CORELANE_TRY(tensor(field, patched, true));
+        CORELANE_TRY(tensor(field, out, true));
       } else {
-        append_raw(patched, field.raw);
+        append_raw(out, field.raw);
       }
     }
-    append_bytes_field(out, source.number, patched);
     return {};
   }
 
@@ -347,30 +340,29 @@ class Patcher {
       // The macro is two statements.
       CORELANE_ASSIGN(data, constant_of(facts, elements, bytes));
     }
-    std::string patched;
+    const OpenBytesField patched(out, source.number);
     for (WireReader fields(source.payload); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
       const bool ours = field.number == kTensorExternalData ||
                         field.number == kTensorDataLocation ||
                         (facts.external && field.number == kTensorRawData);
-      if (!ours) append_raw(patched, field.raw);
+      if (!ours) append_raw(out, field.raw);
     }
     if (!facts.external) {
       // Stray entries are gone, the data stay where they are.
     } else if (put_inside || data.empty()) {
       CORELANE_TRY(count_inside(facts, data.size()));
-      append_bytes_field(patched, kTensorRawData, as_string_view(data));
+      append_bytes_field(out, kTensorRawData, as_string_view(data));
     } else {
       result_.image_constants.push_back({std::string(facts.name), data});
-      append_external_entry(patched, "location", by_address_ ? kMemoryLocation : kConstants);
+      append_external_entry(out, "location", by_address_ ? kMemoryLocation : kConstants);
       append_external_entry(
-          patched, "offset",
+          out, "offset",
           std::to_string(by_address_ ? reinterpret_cast<std::uintptr_t>(data.data())
                                      : facts.offset));
-      append_external_entry(patched, "length", std::to_string(data.size()));
-      append_varint_field(patched, kTensorDataLocation, 1);
+      append_external_entry(out, "length", std::to_string(data.size()));
+      append_varint_field(out, kTensorDataLocation, 1);
     }
-    append_bytes_field(out, source.number, patched);
     return {};
   }
 
