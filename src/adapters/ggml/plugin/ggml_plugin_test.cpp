@@ -504,9 +504,8 @@ TEST(PluginOptions, ValuesThatMeanNothingAreNamedAndLeftAtTheDefault) {
   setenv("GGML_RKNN_ANY_VERSION", "false", 1);
   std::vector<std::string> complaints;
   const PluginOptions options = read_options(complaints);
-  for (const char* name :
-       {"GGML_RKNN_CORES", "GGML_RKNN_TYPE", "GGML_RKNN_DEVICE", "GGML_RKNN_CONTEXTS",
-        "GGML_RKNN_ANY_VERSION"})
+  for (const char* name : {"GGML_RKNN_CORES", "GGML_RKNN_TYPE", "GGML_RKNN_DEVICE",
+                           "GGML_RKNN_CONTEXTS", "GGML_RKNN_ANY_VERSION"})
     unsetenv(name);
   EXPECT_FALSE(options.any_version);
   EXPECT_EQ(options.engine.cores, 3);
