@@ -2,15 +2,18 @@
 
 import contextlib
 import io
+import json
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import check_docs  # noqa: E402
 import count_tests  # noqa: E402
 import pin_hashes  # noqa: E402
+import tidy  # noqa: E402
 
 
 class CountTests(unittest.TestCase):
@@ -124,6 +127,62 @@ class CheckDocs(unittest.TestCase):
             (root / "src" / "shape_test.cpp").write_text("TEST(Shape,\n     Grows) {}\n", encoding="utf-8")
             found = list(check_docs.unproven(root))
         self.assertEqual(["Shape.Shrinks", "Colour.*"], [line.split()[-1] for line in found])
+
+
+class Tidy(unittest.TestCase):
+    # Stands in for clang-tidy: it finds each line "flaw", warns where two files say "clash", dies of "crash".
+    CHECKER = """#!{python}
+import pathlib, re, sys
+source = sys.argv[-1]
+names = re.findall('include "(.*)"', pathlib.Path(source).read_text()) or [source]
+texts = {{name: pathlib.Path(name).read_text() for name in names}}
+pathlib.Path({log!r}).open("a").write(" ".join(pathlib.Path(name).name for name in names) + "\\n")
+found = [f"{{name}}:1:1: error: a flaw [bugprone-flaw]" for name, text in texts.items() if "flaw" in text]
+if sum("clash" in text for text in texts.values()) > 1:
+    found.append(f"{{source}}:1:1: error: a clash [clang-diagnostic-error]")
+if found: print("\\n".join(found))
+sys.exit(bool(found) or any("crash" in text for text in texts.values()))
+"""
+
+    def checked(self, patterns=(), **files):
+        """(exit status, what is printed, the sources of each run) for sources of these texts."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "build").mkdir()
+            entries = []
+            for name, text in files.items():
+                path = root / f"{name}.cpp"
+                path.write_text(text, encoding="utf-8")
+                command = f"c++ -DA -o {name}.o -c {path}"
+                entries.append({"directory": folder, "command": command, "file": str(path)})
+            (root / "build" / "compile_commands.json").write_text(json.dumps(entries), encoding="utf-8")
+            (root / "log").touch()
+            checker = root / "checker"
+            checker.write_text(self.CHECKER.format(python=sys.executable, log=str(root / "log")), encoding="utf-8")
+            checker.chmod(0o755)
+            out = io.StringIO()
+            with mock.patch.object(tidy, "TIDY", str(checker)), mock.patch.object(tidy, "TOGETHER", 4), \
+                 mock.patch.object(sys, "argv", ["tidy.py", "-j", "1", str(root / "build"), *patterns]), \
+                 contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+                code = tidy.main()
+            return code, out.getvalue().replace(folder, ""), (root / "log").read_text().splitlines()
+
+    def test_sources_of_a_folder_are_checked_in_few_runs(self):
+        code, out, runs = self.checked(a="", b="flaw", c="", d="", e="")
+        self.assertEqual((1, ["a.cpp c.cpp e.cpp", "b.cpp d.cpp"]), (code, runs))
+        self.assertEqual("/b.cpp:1:1: error: a flaw [bugprone-flaw]\n5 sources, 1 findings\n", out)
+
+    def test_sources_that_do_not_compile_together_are_checked_apart(self):
+        code, out, runs = self.checked(a="clash", b="clash", c="flaw")
+        self.assertEqual((1, ["a.cpp b.cpp c.cpp", "a.cpp", "b.cpp c.cpp"]), (code, runs))
+        self.assertEqual("/c.cpp:1:1: error: a flaw [bugprone-flaw]\n3 sources, 1 findings\n", out)
+
+    def test_only_what_a_pattern_names_is_checked(self):
+        self.assertEqual((0, "1 sources, 0 findings\n", ["b.cpp"]), self.checked(["/b.cpp$"], a="flaw", b=""))
+
+    def test_run_without_an_answer_is_a_failure(self):
+        self.assertEqual((2, "2 sources, 0 findings\n", ["a.cpp b.cpp", "a.cpp", "b.cpp"]),
+                         self.checked(a="", b="crash"))
 
 
 if __name__ == "__main__":
