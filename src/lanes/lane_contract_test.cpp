@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <utility>
 
 #include "corelane/base/log.h"
 #include "lanes/testing/lane_engine_fake.h"
@@ -286,11 +287,12 @@ TEST(LaneContract, JobsAfterOneThatResidencyEndsGoOn) {
 class LogLines {
  public:
   explicit LogLines(std::function<void()> also = {}) {
-    log::set_callback([this, also](log::Level, std::string_view, std::string_view text) {
-      if (also) also();
-      std::lock_guard guard(mutex_);
-      text_ += std::string(text) + "\n";
-    });
+    log::set_callback(
+        [this, also = std::move(also)](log::Level, std::string_view, std::string_view text) {
+          if (also) also();
+          std::lock_guard guard(mutex_);
+          text_ += std::string(text) + "\n";
+        });
   }
   ~LogLines() { log::set_callback({}); }
   std::string text() {

@@ -12,6 +12,7 @@ using ::testing::HasSubstr;
 
 /// Executables are names here: the cores never look into them.
 const LanedExecutable* executable(std::uintptr_t number) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   return reinterpret_cast<const LanedExecutable*>(number * 64);
 }
 const LanedExecutable* const kA = executable(1);

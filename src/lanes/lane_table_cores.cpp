@@ -53,7 +53,7 @@ Result<std::uint64_t> LaneTable::hold_cores(const LanedExecutable* executable,
                                             std::uint64_t core_bits, device::Residency residency,
                                             TimePoint now, Aftermath& after) {
   CORELANE_TRY(loss_.check(executable->generation()));
-  const auto free = cores_.choose(device::CoreSet::mask(core_bits), executable, residency, 0);
+  auto free = cores_.choose(device::CoreSet::mask(core_bits), executable, residency, 0);
   if (!free) return free;
   const std::uint64_t residence = cores_.hold(core_bits, executable, residency);
   if (residency == device::Residency::kShared) return residence;

@@ -142,7 +142,7 @@ TEST(SessionWarnings, AHandlerGetsThemAndNothingIsPrinted) {
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
     EXPECT_TRUE(Session::create(bare, options, &first));
-    const std::string err = ::testing::internal::GetCapturedStderr();
+    std::string err = ::testing::internal::GetCapturedStderr();
     EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
     return err;
   };

@@ -162,7 +162,7 @@ TEST(SessionBatchLimits, AskWhileSamplesComeAndGo) {
       std::this_thread::yield();
     }
   });
-  const std::vector<float> samples(4 * 100000, 1.0F);
+  const std::vector<float> samples(400000, 1.0F);
   const auto result = session.run_batch({item("x", samples, Shape{100000, 4})}, call);
   over = true;
   time.join();

@@ -126,9 +126,11 @@ class FakeRequest final : public device::LaneRequest {
 
  private:
   void enter(std::uint64_t core_bits, int step) {
-    for (std::size_t core = 0; core < 64; ++core)
-      if (((core_bits >> core) & 1U) != 0 && (state_->on_core[core] += step) > 1)
-        state_->overlap = true;
+    for (std::size_t core = 0; core < 64; ++core) {
+      if (((core_bits >> core) & 1U) == 0) continue;
+      const int runs = state_->on_core[core] += step;
+      if (runs > 1) state_->overlap = true;
+    }
   }
   const std::shared_ptr<FakeEngineState> state_;
   device::TensorRef input_;
@@ -218,7 +220,7 @@ inline device::LaneOptions on_virtual_clock(std::shared_ptr<VirtualClock> clock,
 
 /// A device over the fake engine with one executable and one queue.
 struct FakeDevice {
-  explicit FakeDevice(std::size_t cores = 3, device::LaneOptions options = {},
+  explicit FakeDevice(std::size_t cores = 3, const device::LaneOptions& options = {},
                       bool event_driven = false) {
     state->event_driven = event_driven;
     device::DeviceInfo info;

@@ -78,7 +78,7 @@ Status submit_samples(SessionCore& core, const std::shared_ptr<BatchCall>& batch
     // The ticket of the last sample is the batch's place among the callbacks.
     task->draws_ticket = batch->callback != nullptr && k + 1 == batch->samples;
     batch->add(task);
-    const Status status =
+    Status status =
         no_throw("submitting a sample", [&] { return core.submit_task(task, submission); });
     if (!status.ok()) {
       batch->remove_last();

@@ -1,6 +1,7 @@
 #include "session/tasks/task_queue.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "base/later.h"
@@ -122,8 +123,8 @@ std::optional<Assignment> TaskQueue::take_context(Lane& lane, std::int32_t wante
   std::size_t chosen = lane.idle.size() - 1;
   if (placement_ != PlacementPolicy::kFormula && lane.idle.size() > 1) {
     SureVector<dispatch::IdleContext> idle;
-    for (auto context = lane.idle.rbegin(); context != lane.idle.rend(); ++context) {
-      const std::int32_t core = context_cores_[*context];
+    for (const std::size_t context : std::views::reverse(lane.idle)) {
+      const std::int32_t core = context_cores_[context];
       idle.push_back({core, running_on(core)});
     }
     chosen = lane.idle.size() - 1 - dispatch::least_loaded(idle, wanted_core);

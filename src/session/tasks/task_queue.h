@@ -111,7 +111,7 @@ class TaskQueue {
   std::size_t lane_of_task(std::uint64_t id, std::int32_t& wanted_core) const;
   std::size_t lane_of_context(std::size_t context) const;
   std::size_t& running_on(std::int32_t core) {
-    return running_by_core_[static_cast<std::size_t>(core + 1)];
+    return running_by_core_[static_cast<std::size_t>(core) + 1];  // -1 becomes 0.
   }
   /// `others`: tasks that wait beside the one it is for.
   std::optional<Assignment> take_context(Lane& lane, std::int32_t wanted_core, std::int64_t others);
