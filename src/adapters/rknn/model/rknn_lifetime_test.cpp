@@ -180,5 +180,22 @@ TEST(RknnLifetime, MemoryFunctionsOfAForkAreRefused) {
   EXPECT_EQ(rknn_destroy_mem(0, mem), RKNN_SUCC);
 }
 
+TEST(RknnLifetime, AForkedChildEndsByExit) {
+  for (const char* device : {"virtual?engine=openvino", "virtual?engine=onnxruntime"}) {
+    const Environment inner("CORELANE_RKNN_INNER", device);
+    const Model model(doubling({1, 4}));
+    ASSERT_EQ(model.run(), RKNN_SUCC);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);  // It may hang; it takes milliseconds.
+      std::exit(7);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << device;
+    EXPECT_EQ(WEXITSTATUS(status), 7) << device;
+  }
+}
+
 }  // namespace
 }  // namespace corelane::rknn::test

@@ -10,6 +10,7 @@
 #include "base/fork.h"
 #include "base/sync.h"
 #include "corelane/base/log.h"
+#include "drivers/virtual/ort/ort_telemetry.h"
 
 namespace corelane::drivers::virtual_npu::ort {
 namespace {
@@ -121,6 +122,7 @@ Status OrtLibrary::failure(OrtStatus* status, std::string_view what, Code code) 
 /// Fills in what the class keeps private.
 struct OrtLibraryMaker {
   static Result<const OrtLibrary*> make() {
+    const TelemetryOff off;
     CORELANE_ASSIGN(void* const handle, open_file());
     using GetBase = const OrtApiBase* (*)();
     const auto base = reinterpret_cast<GetBase>(dlsym(handle, "OrtGetApiBase"));

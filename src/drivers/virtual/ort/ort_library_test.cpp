@@ -1,6 +1,12 @@
 #include "drivers/virtual/ort/ort_library.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "drivers/virtual/ort/ort_telemetry.h"
 
 namespace corelane::drivers::virtual_npu::ort {
 namespace {
@@ -11,6 +17,40 @@ TEST(OrtLibrary, OpensTheReleaseThatTheBuildNames) {
   EXPECT_NE(std::string_view(CORELANE_ORT_LIBRARY).find((*library)->version()),
             std::string_view::npos);
   EXPECT_EQ(*library, *OrtLibrary::get());
+}
+
+TEST(OrtLibrary, AForkedChildEndsByExit) {
+  ASSERT_TRUE(OrtLibrary::get());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);  // It may hang; it takes milliseconds.
+    std::exit(7);
+  }
+  int state = -1;
+  ASSERT_EQ(::waitpid(child, &state, 0), child);
+  EXPECT_TRUE(WIFEXITED(state));
+  EXPECT_EQ(WEXITSTATUS(state), 7);
+}
+
+TEST(OrtLibrary, TelemetryIsOffWhateverTheEnvironmentSays) {
+  ::setenv("ORT_DISABLE_TELEMETRY", "0", 1);
+  {
+    const TelemetryOff off;
+    EXPECT_STREQ(std::getenv("ORT_DISABLE_TELEMETRY"), "1");
+  }
+  EXPECT_STREQ(std::getenv("ORT_DISABLE_TELEMETRY"), "0");
+  ::unsetenv("ORT_DISABLE_TELEMETRY");
+}
+
+TEST(OrtLibrary, WhatOthersChangeInTheEnvironmentStays) {
+  ::setenv("CORELANE_ORT_TEST", "before", 1);
+  {
+    const TelemetryOff off;
+    ::setenv("CORELANE_ORT_TEST", "changed", 1);
+  }
+  EXPECT_EQ(std::getenv("ORT_DISABLE_TELEMETRY"), nullptr);
+  EXPECT_STREQ(std::getenv("CORELANE_ORT_TEST"), "changed");
+  ::unsetenv("CORELANE_ORT_TEST");
 }
 
 TEST(OrtComplaint, NamesNodeAndOperatorOfARun) {
