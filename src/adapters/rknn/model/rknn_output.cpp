@@ -11,6 +11,13 @@ namespace corelane::rknn {
 
 namespace {
 
+/// A count beyond the model's outputs is not that of the caller's array.
+Outcome check_count(const ModelFacts& facts, std::uint32_t count) {
+  const std::size_t outputs = facts.description->outputs.size();
+  if (count <= outputs) return {};
+  return outcome(RKNN_ERR_PARAM_INVALID, "{} outputs given, the model has {}", count, outputs);
+}
+
 /// Frees what copy_output() allocated; false for any other address, which stays.
 bool free_buffer(OutputBuffers& buffers, rknn_output& output) {
   if (buffers.malloced.erase(output.buf) == 0) return false;
@@ -68,9 +75,7 @@ Outcome Tensors::get_outputs(std::uint32_t count, rknn_output* outputs,
                              rknn_output_extend* extend) {
   if (outputs == nullptr || count == 0)
     return outcome(RKNN_ERR_PARAM_INVALID, "no outputs given; pass an array of rknn_output");
-  if (count > facts_.description->outputs.size())
-    return outcome(RKNN_ERR_PARAM_INVALID, "{} outputs given, the model has {}", count,
-                   facts_.description->outputs.size());
+  if (Outcome bad = check_count(facts_, count); bad.code() != RKNN_SUCC) return bad;
   for (std::uint32_t i = 0; i < count; ++i)
     if (outputs[i].index >= facts_.description->outputs.size())
       return outcome(RKNN_ERR_OUTPUT_INVALID,
@@ -102,6 +107,7 @@ Outcome Tensors::get_outputs(std::uint32_t count, rknn_output* outputs,
 Outcome Tensors::release_outputs(std::uint32_t count, rknn_output* outputs) {
   if (outputs == nullptr && count != 0)
     return outcome(RKNN_ERR_PARAM_INVALID, "outputs is null; pass those of rknn_outputs_get");
+  if (Outcome bad = check_count(facts_, count); bad.code() != RKNN_SUCC) return bad;
   const ContextLock lock(runs_.mutex());
   if (!lock.ok()) return lock.refused();
   OutputBuffers& buffers = runs_.buffers();

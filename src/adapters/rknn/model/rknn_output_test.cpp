@@ -174,6 +174,19 @@ TEST(RknnOutput, WhatTheLibraryAllocatedLivesUntilItsRelease) {
   EXPECT_EQ(rknn_outputs_release(model.ctx, 1, &copy), RKNN_ERR_PARAM_INVALID);
 }
 
+TEST(RknnOutput, ReleaseOfMoreOutputsThanThereAreTouchesNone) {
+  const Model model(doubling({1, 4}));
+  ASSERT_EQ(model.run(), RKNN_SUCC);
+  std::array<rknn_output, 2> outputs{};
+  ASSERT_EQ(rknn_outputs_get(model.ctx, 1, outputs.data(), nullptr), RKNN_SUCC);
+  const std::string line = lines_of([&] {
+    EXPECT_EQ(rknn_outputs_release(model.ctx, 2, outputs.data()), RKNN_ERR_PARAM_INVALID);
+  });
+  EXPECT_THAT(line, HasSubstr("2 outputs given, the model has 1"));
+  EXPECT_NE(outputs[0].buf, nullptr);
+  EXPECT_EQ(rknn_outputs_release(model.ctx, 1, outputs.data()), RKNN_SUCC);
+}
+
 TEST(RknnOutput, WhatIsNotReleasedGoesWithTheContext) {
   Model model(doubling({1, 4}));
   ASSERT_EQ(model.set({1, 2, 3, 4}), RKNN_SUCC);
