@@ -463,7 +463,8 @@ int rknn_outputs_get(rknn_context context, uint32_t n_outputs, rknn_output* outp
                      rknn_output_extend* extend);
 
 /// Frees what rknn_outputs_get allocated; leaves buffers of the caller alone.
-/// Errors: PARAM_INVALID, CTX_INVALID.
+/// Errors: PARAM_INVALID (null pointer; more outputs than the model has, then nothing is freed; a
+/// `buf` that this context did not give, then the others are freed), CTX_INVALID.
 int rknn_outputs_release(rknn_context context, uint32_t n_ouputs, rknn_output* outputs);
 
 // --- Memory shared with the device. ------------------------------------------------------------

@@ -105,7 +105,7 @@ std::uint32_t strided_bytes(const IoTensor& io, std::uint32_t stride, std::uint3
   return clamp_bytes((pixels * channels * bits_of(io) + 7) / 8);
 }
 
-/// Rows of inputs are padded; an output's bytes are those of its elements.
+/// Rows of NHWC inputs are padded. Other rows lie one after another, as they are read and written.
 rknn_tensor_attr picture_attr(const IoTensor& io, const Chip& chip, rknn_tensor_format fmt) {
   rknn_tensor_attr attr = begin_attr(io);
   const std::uint32_t n = dim(io.shape[0]), c = dim(io.shape[1]), h = dim(io.shape[2]),
@@ -116,7 +116,7 @@ rknn_tensor_attr picture_attr(const IoTensor& io, const Chip& chip, rknn_tensor_
   set_dims(attr, dims, bits_of(io));
   attr.size_with_stride = attr.size;
   if (io.side == Side::kOutput) return attr;
-  attr.w_stride = align_up(w, chip.row_pixels);
+  attr.w_stride = nhwc ? align_up(w, chip.row_pixels) : w;
   attr.size_with_stride = strided_bytes(io, attr.w_stride, c);
   return attr;
 }

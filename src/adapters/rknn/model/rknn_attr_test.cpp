@@ -73,6 +73,16 @@ TEST(RknnAttr, BoolAndLongPicturesStayNchw) {
   }
 }
 
+TEST(RknnAttr, RowsOfNchwInputsAreNotPaddedAsTheyAreRead) {
+  const IoEntry e = picture({1, 2, 3, 4}, DType::kI64);
+  for (const rknn_tensor_attr& attr : {normal_attr(input(e), kBig), native_attr(input(e), kBig),
+                                       native_nhwc_attr(input(e), kBig)}) {
+    EXPECT_EQ(attr.w_stride, 4U);
+    EXPECT_EQ(attr.size_with_stride, 192U);
+    EXPECT_EQ(attr.size, 192U);
+  }
+}
+
 TEST(RknnAttr, HalfIsToldAsAffineWithScaleOne) {
   const IoEntry e = picture({1, 3, 4, 16});
   const rknn_tensor_attr attr = normal_attr(input(e), kBig);
