@@ -104,16 +104,20 @@ bool is_lasting(const Status& refused) {
          refused.code() == Code::kEngineFailed || refused.code() == Code::kInternal;
 }
 
-/// Where engines describe a program differently, users would see the change.
+}  // namespace
+
 bool described_alike(const device::Executable& a, const device::Executable& b) {
   const auto same = [](const TensorDesc& x, const TensorDesc& y) {
     return x.dtype == y.dtype && x.shape == y.shape;
   };
+  const auto same_for_users = [&](const TensorDesc& x, const TensorDesc& y) {
+    const bool after_runs = !x.shape.is_static() && !y.shape.is_static();
+    return same(x, y) ||
+           (after_runs && x.dtype == y.dtype && x.shape.rank() == y.shape.rank());
+  };
   return std::ranges::equal(a.inputs(), b.inputs(), same) &&
-         std::ranges::equal(a.outputs(), b.outputs(), same);
+         std::ranges::equal(a.outputs(), b.outputs(), same_for_users);
 }
-
-}  // namespace
 
 bool is_enough(std::size_t pairs, Duration spent) noexcept {
   return pairs >= kMostPairs || (pairs >= 21 && spent >= milliseconds(20)) ||

@@ -34,6 +34,11 @@ struct EnginePair {
   Duration other{};
 };
 
+/// True where users see no change between the executables: the types and shapes of inputs and
+/// outputs are the same. An output that is open in both is known after a run only, so that it may
+/// have other dimensions fixed in one of them.
+bool described_alike(const device::Executable& a, const device::Executable& b);
+
 /// True once `pairs` are enough: 21 in 20 ms, or 5 in 60 ms, or 3 in 400 ms; `spent` is all their
 /// time.
 bool is_enough(std::size_t pairs, Duration spent) noexcept;

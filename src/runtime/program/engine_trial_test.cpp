@@ -18,6 +18,21 @@ using std::chrono::milliseconds;
 using testing::floats_of;
 using testing::view_of;
 
+TEST(EngineTrial, EnginesMayKnowDimensionsOfAnOutputThatIsOpenInBoth) {
+  const auto alike = [](const Shape& one, const Shape& other) {
+    testing::FakeExecutable a, b;
+    a.out = b.out = testing::one_in_one_out({1, 4}).outputs;
+    a.out[0].shape = one;
+    b.out[0].shape = other;
+    return described_alike(a, b) && described_alike(b, a);
+  };
+  EXPECT_TRUE(alike({Shape::kOpen, Shape::kOpen}, {Shape::kOpen, 1}));
+  EXPECT_TRUE(alike({2, 1}, {2, 1}));
+  EXPECT_FALSE(alike({2, Shape::kOpen}, {2, 1})) << "bound in place with one of them only";
+  EXPECT_FALSE(alike({Shape::kOpen, 1}, {Shape::kOpen, 1, 1}));
+  EXPECT_FALSE(alike({2, 1}, {1, 2}));
+}
+
 TEST(EngineTrial, EndsByPairsOrByTime) {
   EXPECT_FALSE(is_enough(20, milliseconds(20)));
   EXPECT_FALSE(is_enough(500, milliseconds(19)));

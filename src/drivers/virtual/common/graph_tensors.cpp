@@ -55,13 +55,17 @@ Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& v
   return descs;
 }
 
-bool knows_as_much(const std::vector<TensorDesc>& outputs,
-                   const std::vector<TensorDesc>& declared) {
-  const auto same = [](std::int64_t known, std::int64_t wanted) {
-    return wanted == Shape::kOpen || known == wanted;
-  };
+bool knows_as_much(const std::vector<TensorDesc>& outputs, const std::vector<TensorDesc>& declared,
+                   const std::vector<TensorDesc>& inputs) {
+  const auto is_open = [](const TensorDesc& desc) { return !desc.shape.is_static(); };
+  const bool after_runs = std::ranges::any_of(inputs, is_open);
   return declared.empty() ||
          std::ranges::equal(outputs, declared, [&](const TensorDesc& a, const TensorDesc& b) {
+           const bool may_be_open = after_runs && is_open(b);
+           const auto same = [&](std::int64_t known, std::int64_t wanted) {
+             return wanted == Shape::kOpen || known == wanted ||
+                    (may_be_open && known == Shape::kOpen);
+           };
            return a.dtype == b.dtype && std::ranges::equal(a.shape.dims(), b.shape.dims(), same);
          });
 }

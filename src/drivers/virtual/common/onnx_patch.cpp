@@ -410,6 +410,7 @@ std::string host_operator_name(std::size_t index) { return fmt::format("Host{}",
 
 Result<PatchedModel> patch_onnx(const device::Image& image, const device::PrepareOptions& options,
                                 PatchFor engine) {
+  if (image.intact) CORELANE_TRY(image.intact());
   return Patcher(image, options, engine).run();
 }
 

@@ -161,7 +161,7 @@ bool OrtProgram::optimising_tells_more() const {
   const auto is_inferred = [&](const TensorDesc& known, const TensorDesc& declared) {
     return !is_all_open(known) || is_all_open(declared);
   };
-  return !knows_as_much(outputs_, image_.outputs) &&
+  return !knows_as_much(outputs_, image_.outputs, inputs_) &&
          std::ranges::equal(outputs_, image_.outputs, is_inferred);
 }
 
