@@ -105,6 +105,10 @@ class CORELANE_API SetHandle {
   Status status() const;
   /// Attempts of its last inference. Any thread.
   std::uint32_t attempts() const;
+  /// Keeps `owner`, of memory that is bound, until another one is kept (null: none), or the set has
+  /// ended and none of its inferences runs. While the handle is held. The last owner may go in a
+  /// thread of the device.
+  void keep(std::shared_ptr<const void> owner) const;
 
  private:
   friend class InferenceSet;

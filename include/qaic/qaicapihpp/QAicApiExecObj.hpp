@@ -46,7 +46,8 @@ class ExecObj : public Logger {
                                   " buffers; pass one entry for each");
     return set(buffers, detail::dimensionsOf(dimensions).data(), nullptr);
   }
-  /// The buffers of a vector, which is kept. QS_INVAL where it is null.
+  /// The buffers of a vector, which is kept while they are set, and until each inference with them
+  /// has ended, whatever goes first. QS_INVAL where it is null.
   QStatus setData(const shInferenceVector& vector) {
     if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
     return set(vector->give(), nullptr, vector);
@@ -147,9 +148,13 @@ class ExecObj : public Logger {
 
   QStatus set(const std::vector<QBuffer>& buffers, const QBufferDimensions* dimensions,
               shInferenceVector vector) {
-    const QStatus status = library().qaicExecObjSetDataExt(
-        execObj_, static_cast<uint32_t>(buffers.size()), buffers.data(), dimensions);
-    if (status == QS_SUCCESS) vector_ = std::move(vector);
+    const auto count = static_cast<uint32_t>(buffers.size());
+    if (vector == nullptr)
+      return library().qaicExecObjSetDataExt(execObj_, count, buffers.data(), dimensions);
+    auto owner = std::make_unique<shInferenceVector>(std::move(vector));
+    const QStatus status = library().qaicExecObjSetOwnedData(
+        execObj_, count, buffers.data(), dimensions, owner.get(), &InferenceVector::release);
+    if (status == QS_SUCCESS) static_cast<void>(owner.release());  // The library's now.
     return status;
   }
 
@@ -175,7 +180,6 @@ class ExecObj : public Logger {
   shProgram program_;
   QAicExecObj* execObj_ = nullptr;
   QAicExecObjID id_ = 0;
-  shInferenceVector vector_;  ///< The owner of the buffers, where one was given.
 };
 
 }  // namespace qaic::rt

@@ -318,10 +318,23 @@ class InferenceSet : public Logger {
   static QStatus give(const State& state, InferenceHandle& handle) {
     if (!handle.changed_) return QS_SUCCESS;
     const auto dimensions = detail::dimensionsOf(handle.dimensions_);
-    const QStatus status = library().qaicInferenceSetSetData(
-        state.set, handle.index_, static_cast<uint32_t>(handle.buffers_.size()),
-        handle.buffers_.data(), dimensions.empty() ? nullptr : dimensions.data());
+    const QStatus status = give(state, handle, dimensions.empty() ? nullptr : dimensions.data());
     if (status == QS_SUCCESS) handle.changed_ = false;
+    return status;
+  }
+  /// The library keeps a vector until its inference has ended, also where the set goes first.
+  static QStatus give(const State& state, const InferenceHandle& handle,
+                      const QBufferDimensions* dimensions) {
+    const auto count = static_cast<uint32_t>(handle.buffers_.size());
+    const QBuffer* const buffers = handle.buffers_.data();
+    if (handle.vector_ == nullptr)
+      return library().qaicInferenceSetSetData(state.set, handle.index_, count, buffers,
+                                               dimensions);
+    auto owner = std::make_unique<shInferenceVector>(handle.vector_);
+    const QStatus status =
+        library().qaicInferenceSetSetOwnedData(state.set, handle.index_, count, buffers, dimensions,
+                                               owner.get(), &InferenceVector::release);
+    if (status == QS_SUCCESS) static_cast<void>(owner.release());  // The library's now.
     return status;
   }
   static QStatus submit(const State& state, InferenceHandle& handle, uint64_t id) {

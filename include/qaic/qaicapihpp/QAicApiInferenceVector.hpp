@@ -76,8 +76,8 @@ class InferenceVector : public Logger {
     return Factory(qpc->getBufferMappings(), fileSet);
   }
 
-  /// The buffers, inputs first. What an inference writes is there once it has completed; the checking
-  /// mode reports a call before.
+  /// The buffers, inputs first. What an inference writes is there once it has completed; the
+  /// checking mode reports a call before.
   const std::vector<QBuffer>& getVector() const& noexcept {
     if (given_.load(std::memory_order_relaxed))
       detail::buffersAsked("InferenceVector::getVector", buffers_);
@@ -118,6 +118,10 @@ class InferenceVector : public Logger {
  private:
   friend class ExecObj;
   friend class InferenceHandle;
+  friend class InferenceSet;
+
+  /// As a QAicOwnerRelease, of a `new shInferenceVector`.
+  static void release(void* owner) { delete static_cast<shInferenceVector*>(owner); }
 
   /// For those that run inferences with them.
   const std::vector<QBuffer>& give() noexcept {

@@ -23,6 +23,10 @@ Status SetHandle::status() const { return core_ != nullptr ? core_->status(index
 
 std::uint32_t SetHandle::attempts() const { return core_ != nullptr ? core_->attempts(index_) : 0; }
 
+void SetHandle::keep(std::shared_ptr<const void> owner) const {
+  if (core_ != nullptr) core_->keep(index_, std::move(owner));
+}
+
 /// Handles and work in flight keep the core; the set ends with its user's last reference.
 struct InferenceSet::Owner {
   explicit Owner(std::shared_ptr<runtime::SetCore> made) : core(std::move(made)) {}

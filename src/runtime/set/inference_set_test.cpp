@@ -128,6 +128,26 @@ TEST(InferenceSet, InputsMayBeGivenInPartWhereTheSetSaysSo) {
   EXPECT_EQ(set.submit(SetTensors{{bytes}, {}}).error().code(), Code::kTypeMismatch);
 }
 
+TEST(InferenceSet, WhatAHandleKeepsStaysUntilItsInferenceHasEnded) {
+  SetBench bench("null?a=5ms");
+  InferenceSet set = bench.set({.size = 1});
+  SetHandle handle = set.acquire().value();
+  const auto first = std::make_shared<int>(1);
+  const auto second = std::make_shared<int>(2);
+  const auto input = std::make_shared<std::vector<float>>(4);
+  handle.keep(first);
+  handle.keep(second);
+  EXPECT_EQ(first.use_count(), 1) << "another one is kept";
+  handle.keep(input);
+  ASSERT_TRUE(handle.context().bind_input(0, SetBench::view(*input)).ok());
+  ASSERT_TRUE(set.submit(handle, 1).ok());
+  handle = {};
+  set = {};
+  EXPECT_EQ(input.use_count(), 2) << "the set has gone, its inference runs";
+  bench.clock->advance(milliseconds(5));
+  EXPECT_EQ(input.use_count(), 1);
+}
+
 TEST(InferenceSet, CompletionComesInFourForms) {
   SetBench bench("null?a=1ms");
   InferenceSet set = bench.set({.size = 4});

@@ -539,6 +539,12 @@ Status SetCore::status(std::size_t index) const {
                index);
 }
 
+/// The one before goes without the lock.
+void SetCore::keep(std::size_t index, std::shared_ptr<const void> owner) {
+  const MutexLock lock(mutex_);
+  items_[index].owner.swap(owner);
+}
+
 std::uint32_t SetCore::attempts(std::size_t index) const {
   const MutexLock lock(mutex_);
   return items_[index].attempts;

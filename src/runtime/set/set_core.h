@@ -50,6 +50,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   std::uint64_t id(std::size_t index) const;
   Status status(std::size_t index) const;
   std::uint32_t attempts(std::size_t index) const;
+  void keep(std::size_t index, std::shared_ptr<const void> owner);
 
  private:
   /// The inference that a handle runs, or has run. Guarded by the lock, but for the context, which
@@ -68,6 +69,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
     bool has_status = false;  ///< Not before its first inference has ended, nor in flight.
     bool observed = false;    ///< Since its submission.
     SetRecord record;         ///< Where it is observed.
+    std::shared_ptr<const void> owner;  ///< Of memory that is bound; as long as the core lives.
   };
   using Delivery = std::pair<SetCallback, SetHandle>;
 

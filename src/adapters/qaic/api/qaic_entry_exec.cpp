@@ -3,6 +3,7 @@
 #include "adapters/qaic/api/qaic_handle.h"
 #include "adapters/qaic/context/qaic_context.h"
 #include "adapters/qaic/context/qaic_devices.h"
+#include "adapters/qaic/program/qaic_buffer_owner.h"
 #include "adapters/qaic/program/qaic_event.h"
 #include "adapters/qaic/program/qaic_exec.h"
 #include "adapters/qaic/program/qaic_program.h"
@@ -118,6 +119,25 @@ QAIC_EXPORT QStatus qaicExecObjSetDataExt(QAicExecObj* execObj, uint32_t numBuff
                                           const QBufferDimensions* dimensions) {
   return on<ExecObjObject>(__func__, execObj, [&](ExecObjObject& object) -> Outcome {
     return object.set_data(numBuffers, buffers, dimensions);
+  });
+}
+
+extern "C" QStatus qaicExecObjSetOwnedData(QAicExecObj* execObj, uint32_t numBuffers,
+                                           const QBuffer* buffers,
+                                           const QBufferDimensions* dimensions, void* owner,
+                                           QAicOwnerRelease releaseOwner) {
+  return on<ExecObjObject>(__func__, execObj, [&](ExecObjObject& object) -> Outcome {
+    return set_with_owner(owner, releaseOwner, [&](const auto& shared) {
+      return object.set_data(numBuffers, buffers, dimensions, shared);
+    });
+  });
+}
+
+extern "C" QStatus qaicExecObjGetInFlight(QAicExecObj* execObj, uint32_t* numInferences) {
+  return on<ExecObjObject>(__func__, execObj, [&](const ExecObjObject& object) -> Outcome {
+    if (numInferences == nullptr) return outcome(QS_INVAL, "numInferences is null");
+    *numInferences = object.in_flight() ? 1 : 0;
+    return {};
   });
 }
 

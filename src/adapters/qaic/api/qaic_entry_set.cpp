@@ -5,6 +5,7 @@
 #include "adapters/qaic/context/qaic_devices.h"
 #include "adapters/qaic/context/qaic_resources.h"
 #include "adapters/qaic/profiling/qaic_profile_tap.h"
+#include "adapters/qaic/program/qaic_buffer_owner.h"
 #include "adapters/qaic/qpc/qaic_qpc.h"
 #include "adapters/qaic/set/qaic_set.h"
 #include "corelane/program/description.h"
@@ -102,6 +103,25 @@ extern "C" QStatus qaicInferenceSetSetData(QAicInferenceSet* set, uint32_t handl
                                            const QBufferDimensions* dimensions) {
   return on<SetObject>(__func__, set, [&](SetObject& object) -> Outcome {
     return object.set_data(handle, numBuffers, buffers, dimensions);
+  });
+}
+
+extern "C" QStatus qaicInferenceSetSetOwnedData(QAicInferenceSet* set, uint32_t handle,
+                                                uint32_t numBuffers, const QBuffer* buffers,
+                                                const QBufferDimensions* dimensions, void* owner,
+                                                QAicOwnerRelease releaseOwner) {
+  return on<SetObject>(__func__, set, [&](SetObject& object) -> Outcome {
+    return set_with_owner(owner, releaseOwner, [&](const auto& shared) {
+      return object.set_data(handle, numBuffers, buffers, dimensions, shared);
+    });
+  });
+}
+
+extern "C" QStatus qaicInferenceSetGetInFlight(QAicInferenceSet* set, uint32_t* numInferences) {
+  return on<SetObject>(__func__, set, [&](const SetObject& object) -> Outcome {
+    if (numInferences == nullptr) return outcome(QS_INVAL, "numInferences is null");
+    *numInferences = static_cast<uint32_t>(object.in_flight());
+    return {};
   });
 }
 

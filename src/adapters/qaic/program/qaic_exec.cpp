@@ -6,6 +6,7 @@
 #include "adapters/qaic/checks/qaic_check.h"
 #include "adapters/qaic/context/qaic_context.h"
 #include "adapters/qaic/profiling/qaic_profile_tap.h"
+#include "adapters/qaic/program/qaic_buffer_owner.h"
 #include "adapters/qaic/program/qaic_buffer_plan.h"
 #include "adapters/qaic/program/qaic_event.h"
 #include "adapters/qaic/program/qaic_group_gate.h"
@@ -119,21 +120,29 @@ Status ExecObjObject::busy() const {
                id_);
 }
 
+bool ExecObjObject::in_flight() const {
+  const auto last = flight();
+  return last != nullptr && !last->done();
+}
+
 Outcome ExecObjObject::set_data(std::size_t count, const QBuffer* buffers,
-                                const QBufferDimensions* dims) {
+                                const QBufferDimensions* dims,
+                                std::shared_ptr<const BufferOwner> owner) {
   const OneUser call(in_call_);
   if (!call) return busy();
-  if (const auto last = flight(); last != nullptr && !last->done())
+  if (in_flight())
     return error(Code::kBusy,
                  "execution object {} is in flight; wait for it before its buffers are set", id_);
-  return buffers_.set(count, buffers, dims, generation_ != 0 ? &context_ : nullptr);
+  Outcome taken = buffers_.set(count, buffers, dims, generation_ != 0 ? &context_ : nullptr);
+  if (taken.code() == QS_SUCCESS) owner_ = std::move(owner);
+  return taken;
 }
 
 Outcome ExecObjObject::set_slices(SomeBuffers some, const SlicingObject* spec,
                                   const SlicingObject::Values& values) {
   const OneUser call(in_call_);
   if (!call) return busy();
-  if (const auto last = flight(); last != nullptr && !last->done())
+  if (in_flight())
     return error(Code::kBusy,
                  "execution object {} is in flight; wait for it before its buffers are set", id_);
   if (spec != nullptr && spec->plan() != program_->plan())
@@ -187,7 +196,7 @@ Status ExecObjObject::renew() {
 /// Buffers may follow.
 Status ExecObjObject::ready_for_states(const OneUser& call) {
   if (!call) return busy();
-  if (const auto last = flight(); last != nullptr && !last->done())
+  if (in_flight())
     return error(Code::kBusy,
                  "execution object {} is in flight; wait for it before its state is looked at",
                  id_);
@@ -197,7 +206,7 @@ Status ExecObjObject::ready_for_states(const OneUser& call) {
 Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventObject>& event) {
   const OneUser call(in_call_);
   if (!call) return busy();
-  if (const auto last = flight(); last != nullptr && !last->done())
+  if (in_flight())
     return error(Code::kBusy, "execution object {} is in flight; wait for it before it is enqueued",
                  id_);
   if (!buffers_.complete())
@@ -236,8 +245,9 @@ struct Ending {
   std::shared_ptr<EventObject> event;
   QueueObject::Turn turn;
   Cuts cuts = {};
-  SetRecord record;     ///< Where the program is profiled.
-  Inference inference;  ///< Likewise.
+  std::shared_ptr<const BufferOwner> owner;  ///< Of the memory; may be null.
+  SetRecord record;                          ///< Where the program is profiled.
+  Inference inference;                       ///< Likewise.
 
   void operator()(const Status& status) const {
     if (status.ok())
@@ -269,7 +279,7 @@ struct Ending {
 Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
                               const std::shared_ptr<Flight>& flight) {
   const std::shared_ptr<Clock>& clock = program_->parts().on.device->clock();
-  Ending ending{flight, program_, event, {}, buffers_.cuts(), {}, {}};
+  Ending ending{flight, program_, event, {}, buffers_.cuts(), owner_, {}, {}};
   const bool profiled = program_->tap()->on();
   if (profiled) ending.record.submitted = clock->now();
   RunOptions options;

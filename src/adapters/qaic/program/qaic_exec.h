@@ -19,6 +19,7 @@
 
 namespace corelane::qaic {
 
+class BufferOwner;
 class EventObject;
 class QueueObject;
 
@@ -62,7 +63,10 @@ class ExecObjObject : public Object {
                                                        QAicExecObjProperties_t properties);
   ~ExecObjObject() override;
 
-  Outcome set_data(std::size_t count, const QBuffer* buffers, const QBufferDimensions* dims);
+  /// `owner` (may be null) is kept while these are set, and until each inference with them has
+  /// ended.
+  Outcome set_data(std::size_t count, const QBuffer* buffers, const QBufferDimensions* dims,
+                   std::shared_ptr<const BufferOwner> owner = nullptr);
   /// Some of them, of which `spec` (null: none) says which are slices. See
   /// BoundBuffers::set_some().
   Outcome set_slices(SomeBuffers some, const SlicingObject* spec,
@@ -85,6 +89,8 @@ class ExecObjObject : public Object {
     StateCalls states(context_, *program_->plan());
     return use(states);
   }
+  /// Whether an inference is in flight, whoever waits for it.
+  bool in_flight() const;
   QAicExecObjID id() const noexcept { return id_; }
   /// The handle ends, once.
   void close();
@@ -111,6 +117,7 @@ class ExecObjObject : public Object {
 
   // Of the call that holds `in_call_`.
   BoundBuffers buffers_;
+  std::shared_ptr<const BufferOwner> owner_;  ///< Of the buffers; may be null.
   Context context_;
   std::uint64_t generation_ = 0;  ///< Of the activation that `context_` is of; 0: of none.
 };

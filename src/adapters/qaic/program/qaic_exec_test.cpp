@@ -271,6 +271,39 @@ TEST(QaicExec, AllThatWaitReturnWhenItIsReleased) {
   EXPECT_EQ(qaicReleaseProgram(net), QS_SUCCESS);
 }
 
+TEST(QaicExec, TheOwnerOfItsBuffersIsReleasedOnceNoInferenceUsesThem) {
+  const ExecBench bench("null:generic:4?a=10ms");
+  const QAicApiFunctionTable& api = *qaicGetFunctionTable();
+  QAicProgram* net = bench.program();
+  QAicExecObj* object = bench.exec(net);
+  const Tensors tensors;
+  CountedOwner first;
+  CountedOwner second;
+  const auto give = [&](std::uint32_t count, CountedOwner& owner) {
+    return api.qaicExecObjSetOwnedData(object, count, tensors.buffers.data(), nullptr, &owner,
+                                       &CountedOwner::release);
+  };
+  const auto in_flight = [&] {
+    std::uint32_t count = 77;
+    EXPECT_EQ(api.qaicExecObjGetInFlight(object, &count), QS_SUCCESS);
+    return count;
+  };
+  EXPECT_EQ(give(1, first), QS_INVAL) << "of two";
+  EXPECT_EQ(give(2, first), QS_SUCCESS);
+  EXPECT_EQ(give(2, second), QS_SUCCESS);
+  EXPECT_EQ(first.releases, 1) << "other buffers are set";
+  EXPECT_EQ(in_flight(), 0U);
+  ASSERT_EQ(qaicEnqueueExecObj(bench.sender, object, nullptr), QS_SUCCESS);
+  EXPECT_EQ(in_flight(), 1U);
+  EXPECT_EQ(give(2, first), QS_BUSY);
+  ASSERT_EQ(qaicReleaseExecObj(object), QS_SUCCESS);
+  ASSERT_EQ(qaicReleaseProgram(net), QS_SUCCESS);
+  EXPECT_EQ(second.releases, 0) << "its inference runs";
+  bench.advance(milliseconds(10));
+  EXPECT_EQ(second.releases, 1);
+  EXPECT_EQ(first.releases, 1) << "a failure leaves it to the caller";
+}
+
 // --- Time.
 
 TEST(QaicExec, AWaitThatIsTooShortLeavesTheInference) {

@@ -121,6 +121,17 @@ std::vector<Function> exec_functions() {
        [](const Objects&, auto it) {
          return qaicExecObjSetDataExt(as<QAicExecObj>(it), 2, tensors.buffers.data(), nullptr);
        }},
+      {"set owned data", of,
+       [](const Objects&, auto it) {
+         static CountedOwner owner;
+         return qaicExecObjSetOwnedData(as<QAicExecObj>(it), 2, tensors.buffers.data(), nullptr,
+                                        &owner, &CountedOwner::release);
+       }},
+      {"in flight", of,
+       [](const Objects&, auto it) {
+         std::uint32_t count = 0;
+         return qaicExecObjGetInFlight(as<QAicExecObj>(it), &count);
+       }},
       {"io buffers", of,
        [](const Objects&, auto it) {
          std::uint32_t count = 0;
@@ -198,6 +209,17 @@ std::vector<Function> set_functions() {
        }},
       {"set data", of,
        [](const Objects&, auto it) { return tensors.give(as<QAicInferenceSet>(it), 0); }},
+      {"set owned data", of,
+       [](const Objects&, auto it) {
+         static CountedOwner owner;
+         return qaicInferenceSetSetOwnedData(as<QAicInferenceSet>(it), 0, 2, tensors.buffers.data(),
+                                             nullptr, &owner, &CountedOwner::release);
+       }},
+      {"in flight", of,
+       [](const Objects&, auto it) {
+         std::uint32_t count = 0;
+         return qaicInferenceSetGetInFlight(as<QAicInferenceSet>(it), &count);
+       }},
       {"submit", of,
        [](const Objects&, auto it) {
          return qaicInferenceSetSubmit(as<QAicInferenceSet>(it), 0, 1);
@@ -294,6 +316,10 @@ TEST(QaicMisuse, NullOutputsAreRefused) {
       qaicProgramGetIoDescriptor(program, nullptr),
       qaicProgramGetIoBufferInfo(program, nullptr),
       qaicProgramGetInfo(program, nullptr),
+      qaicExecObjGetInFlight(exec, nullptr),
+      qaicInferenceSetGetInFlight(set, nullptr),
+      qaicExecObjSetOwnedData(exec, 0, nullptr, nullptr, nullptr, &CountedOwner::release),
+      qaicInferenceSetSetOwnedData(set, 0, 0, nullptr, nullptr, nullptr, &CountedOwner::release),
       qaicProgramGetInferenceCompletedCount(program, nullptr),
       qaicRunActivationCmd(program, static_cast<QAicProgramActivationCmd>(55)),
       qaicRunActivationCmd(program, QAIC_PROGRAM_CMD_INVAL),

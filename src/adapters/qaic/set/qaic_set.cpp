@@ -5,6 +5,7 @@
 
 #include "adapters/qaic/context/qaic_context.h"
 #include "adapters/qaic/profiling/qaic_profile_tap.h"
+#include "adapters/qaic/program/qaic_buffer_owner.h"
 #include "adapters/qaic/program/qaic_time.h"
 #include "adapters/qaic/qpc/qaic_qpc.h"
 #include "corelane/device/device.h"
@@ -110,7 +111,8 @@ Outcome SetObject::acquire(std::uint64_t us, std::uint32_t& handle) {
 }
 
 Outcome SetObject::set_data(std::uint32_t handle, std::size_t count, const QBuffer* buffers,
-                            const QBufferDimensions* dims) {
+                            const QBufferDimensions* dims,
+                            std::shared_ptr<const BufferOwner> owner) {
   CORELANE_ASSIGN(Item * one, item(handle));
   const OneUser user(one->busy);
   if (!user)
@@ -118,7 +120,11 @@ Outcome SetObject::set_data(std::uint32_t handle, std::size_t count, const QBuff
                  "handle {} is in flight, or completed and not collected; collect it before its "
                  "buffers are set",
                  handle);
-  return one->buffers.set(count, buffers, dims, &one->context);
+  Outcome taken = one->buffers.set(count, buffers, dims, &one->context);
+  if (taken.code() != QS_SUCCESS || (owner == nullptr && !one->owned)) return taken;
+  one->owned = owner != nullptr;
+  one->handle.keep(std::move(owner));
+  return taken;
 }
 
 Outcome SetObject::set_covering(std::uint32_t handle, bool on) {

@@ -17,6 +17,8 @@
 
 namespace corelane::qaic {
 
+class BufferOwner;
+
 /// Handles are numbers from 0. All functions from any thread; a handle has one user at a time.
 class SetObject : public Object {
  public:
@@ -32,8 +34,11 @@ class SetObject : public Object {
                                                    std::uint32_t activations);
 
   Outcome acquire(std::uint64_t us, std::uint32_t& handle);
+  /// `owner` (may be null) is kept while these are set, and until the inferences with them have
+  /// ended, also where the set goes first.
   Outcome set_data(std::uint32_t handle, std::size_t count, const QBuffer* buffers,
-                   const QBufferDimensions* dims);
+                   const QBufferDimensions* dims,
+                   std::shared_ptr<const BufferOwner> owner = nullptr);
   /// See BoundBuffers. kBusy as set_data().
   Outcome set_covering(std::uint32_t handle, bool on);
   Result<std::uint32_t> specialization(std::uint32_t handle);
@@ -71,6 +76,7 @@ class SetObject : public Object {
     SetHandle handle;
     Context context;
     BoundBuffers buffers;
+    bool owned = false;  ///< The runtime's handle keeps an owner of the buffers.
     /// From its submission until it is collected, and while a call sets its buffers.
     std::atomic<bool> busy{false};
     std::atomic<std::uint64_t> id{0};

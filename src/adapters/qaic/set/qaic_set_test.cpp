@@ -282,6 +282,31 @@ INSTANTIATE_TEST_SUITE_P(Grid, QaicSetTime,
 
 // --- Ends.
 
+TEST(QaicSet, TheOwnerOfAHandlesBuffersIsReleasedOnceNoInferenceUsesThem) {
+  SetBench bench("null:generic:1?a=1ms", 2);
+  const QAicApiFunctionTable& api = *qaicGetFunctionTable();
+  CountedOwner owners[2];
+  const auto give = [&](std::uint32_t count, CountedOwner& owner) {
+    return api.qaicInferenceSetSetOwnedData(bench.made, 0, count, bench.tensors[0]->buffers.data(),
+                                            nullptr, &owner, &CountedOwner::release);
+  };
+  EXPECT_EQ(give(1, owners[0]), QS_INVAL) << "of two";
+  EXPECT_EQ(give(2, owners[0]), QS_SUCCESS);
+  EXPECT_EQ(give(2, owners[1]), QS_SUCCESS);
+  EXPECT_EQ(owners[0].releases, 1) << "other buffers are set";
+  ASSERT_EQ(bench.submit(0, 1), QS_SUCCESS);
+  EXPECT_EQ(give(2, owners[0]), QS_BUSY);
+  ASSERT_EQ(qaicInferenceSetShutdown(bench.made), QS_SUCCESS);
+  std::uint32_t in_flight = 0;
+  EXPECT_EQ(api.qaicInferenceSetGetInFlight(bench.made, &in_flight), QS_SUCCESS);
+  EXPECT_EQ(in_flight, 1U) << "it runs on";
+  ASSERT_EQ(qaicReleaseInferenceSet(bench.made), QS_SUCCESS);
+  EXPECT_EQ(owners[1].releases, 0);
+  bench.advance(milliseconds(1));
+  EXPECT_EQ(owners[1].releases, 1);
+  EXPECT_EQ(owners[0].releases, 1) << "a failure leaves it to the caller";
+}
+
 TEST(QaicSet, WhatHasNotStartedIsCancelled) {
   const SetBench bench("null:generic:1?a=1ms", 2);
   ASSERT_EQ(bench.submit(0, 1), QS_SUCCESS);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -209,6 +210,12 @@ struct Tensors {
   }
   std::vector<std::vector<float>> values;
   std::vector<QBuffer> buffers;
+};
+
+/// An owner of buffers, which counts how often it is released.
+struct CountedOwner {
+  static void release(void* self) { ++static_cast<CountedOwner*>(self)->releases; }
+  std::atomic<int> releases{0};
 };
 
 }  // namespace corelane::qaic::test

@@ -128,6 +128,29 @@ CORELANE_STATEMENT(statement_23_calls_that_wait_return_when_the_set_is_destroyed
   }
 }
 
+CORELANE_STATEMENT(decision_a_vector_in_flight_stays_when_its_set_or_object_goes_first) {
+  // Of an inference that does not end, and of one that does.
+  for (const QID device : {kSlow, kLate}) {
+    auto vector = InferenceVector::Factory(Qpc::Factory(container("pair")));
+    const std::weak_ptr<InferenceVector> watched = vector;
+    if (device == kSlow) {
+      SetBench bench(device);
+      CORELANE_GIVES(QS_SUCCESS, bench.set->submit(vector, 1));
+    } else {
+      const SetBench bench(device);
+      const auto program = Program::Factory(bench.context, device, "p", bench.qpc);
+      const auto queue = Queue::Factory(bench.context, device);
+      const auto object = ExecObj::Factory(bench.context, program);
+      CORELANE_GIVES(QS_SUCCESS, object->setData(vector));
+      CORELANE_GIVES(QS_SUCCESS, queue->enqueue(object));
+      CORELANE_GIVES(QS_SUCCESS, bench.set->submit(vector, 1));
+    }
+    vector = nullptr;
+    CORELANE_NEED(device != kSlow || !watched.expired());
+    while (device == kLate && !watched.expired()) std::this_thread::yield();
+  }
+}
+
 /// One user of a handle or an object at a time: a second one gets a code.
 CORELANE_STATEMENT(threads_a_second_user_of_a_handle_or_an_object_gets_busy) {
   const SetBench bench(kSlow);
