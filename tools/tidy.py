@@ -3,8 +3,8 @@
 usage: tidy.py [-j JOBS] <build folder> [pattern...]
 
 A source is checked where one of the patterns (regular expressions) is found in its path. Most of
-the time of a run goes to the headers, so sources that lie in one folder and are compiled alike are
-included by one file, which is checked in their place (about a quarter of the time). Where that file
+the time of a run goes to the headers, so sources that are compiled alike are included by one file,
+which is checked in their place (about a quarter of the time). Where that file
 does not compile, or the compiler warns about it, its sources are checked in two halves, in the end
 each alone. Prints each finding once. Exits with 1 where there are findings, with 2 where a run ends
 without an answer.
@@ -41,14 +41,14 @@ def sources(build, patterns):
 
 
 def groups(entries):
-    """Lists of sources that can be checked in one run."""
+    """Lists of sources that can be checked in one run; neighbours share most headers."""
     alike = collections.defaultdict(list)
     for path, entry in sorted(entries.items()):
-        alike[os.path.dirname(path), OUTPUT.sub("", entry["command"])].append(path)
+        alike[OUTPUT.sub("", entry["command"])].append(path)
     for paths in alike.values():
         runs = -(-len(paths) // TOGETHER)
         for run in range(runs):
-            yield paths[run::runs]
+            yield paths[run * len(paths) // runs : (run + 1) * len(paths) // runs]
 
 
 class Tidy:
