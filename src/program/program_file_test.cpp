@@ -209,6 +209,48 @@ TEST(ProgramFile, ThreadsMayReadTheSameSegmentAtOnce) {
   EXPECT_EQ(good, 8 * 300);
 }
 
+/// Written into the file that is there.
+void overwrite(const fs::path& path, ByteSpan bytes) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+}
+
+TEST(ProgramFile, AFileThatIsWrittenToWhileItIsOpenIsFound) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "x.rknn";
+  const ByteVector bytes = small_program();
+  ASSERT_TRUE(write_file_atomic(path, bytes).ok());
+  const auto file = ProgramFile::open(path).value();
+  EXPECT_TRUE(file->check_unchanged().ok());
+  // The same bytes again, at another time.
+  overwrite(path, bytes);
+  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(5));
+  EXPECT_TRUE(file->check_unchanged().ok());
+  ByteVector others = bytes;
+  others.back() ^= std::byte{1};
+  overwrite(path, others);
+  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(50));
+  const Status status = file->check_unchanged();
+  EXPECT_EQ(status.code(), Code::kCorrupted);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("x.rknn"), HasSubstr("renaming")));
+  fs::resize_file(path, 10);
+  EXPECT_THAT(file->check_unchanged().message(), HasSubstr("now it has 10"));
+}
+
+TEST(ProgramFile, AFileThatIsReplacedOrRemovedStaysReadable) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "x.rknn";
+  ASSERT_TRUE(write_file_atomic(path, small_program()).ok());
+  const auto file = ProgramFile::open(path).value();
+  ASSERT_TRUE(write_file_atomic(path, as_byte_span("another")).ok());
+  EXPECT_TRUE(file->check_unchanged().ok());
+  fs::remove(path);
+  EXPECT_TRUE(file->check_unchanged().ok());
+  EXPECT_TRUE(file->verify_segments().ok());
+  EXPECT_TRUE(ProgramFile::from_bytes(small_program()).value()->check_unchanged().ok());
+}
+
 TEST(ProgramFile, AMissingFileIsNamed) {
   const auto file = ProgramFile::open("/nonexistent/model.rknn");
   ASSERT_FALSE(file);

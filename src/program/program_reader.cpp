@@ -1,5 +1,9 @@
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <new>
 
@@ -89,6 +93,9 @@ struct ProgramFile::Impl {
   // By segment; once_flag can be neither moved nor copied, hence no vector.
   std::unique_ptr<SegmentCheck[]> checks;
   std::string content_key;
+  std::filesystem::path path;  ///< Absolute; empty for bytes from memory.
+  FileIdentity identity;
+  mutable std::atomic<std::int64_t> unchanged_at{0};  ///< `modified` of a file that was compared.
 
   /// Of bytes that check_kind() took.
   Status parse() {
@@ -180,7 +187,11 @@ Result<std::shared_ptr<const ProgramFile>> ProgramFile::from_mapped(
   return no_throw(name, [&]() -> Result<std::shared_ptr<const ProgramFile>> {
     auto impl = std::make_unique<Impl>();
     impl->name = name;
+    std::error_code unknown;  // The path as it is, then.
+    impl->path = std::filesystem::absolute(path, unknown);
     impl->bytes = mapped->bytes();
+    impl->identity = mapped->identity();
+    impl->unchanged_at = impl->identity.modified;
     impl->owner = std::move(mapped);
     CORELANE_TRY(check_kind(impl->bytes, name, path.string(), foreign));
     return Impl::opened(std::move(impl), verify);
@@ -239,6 +250,29 @@ Status ProgramFile::verify_segments() const {
   for (std::size_t i = 0; i < impl_->segments.size(); ++i)
     if (auto content = segment(i); !content) return content.error();
   return {};
+}
+
+Status ProgramFile::check_unchanged() const {
+  struct stat now {};
+  if (impl_->path.empty() || ::stat(impl_->path.c_str(), &now) != 0) return {};
+  if (now.st_dev != impl_->identity.device || now.st_ino != impl_->identity.inode) return {};
+  const std::int64_t modified =
+      std::int64_t{now.st_mtim.tv_sec} * 1'000'000'000 + now.st_mtim.tv_nsec;
+  const bool same_size = static_cast<std::uint64_t>(now.st_size) == impl_->identity.size;
+  if (same_size && modified == impl_->unchanged_at.load(std::memory_order_relaxed)) return {};
+  // Copied over itself, or its time was set.
+  const auto is_same = [this](const SegmentInfo& info) {
+    return crc32c(impl_->bytes.subspan(info.offset, info.size)) == info.crc32c;
+  };
+  if (same_size && std::ranges::all_of(impl_->segments, is_same)) {
+    impl_->unchanged_at.store(modified, std::memory_order_relaxed);
+    return {};
+  }
+  return error(
+      Code::kCorrupted,
+      "{} was written to while it is open: it had {} bytes, now it has {}{}; load it again, "
+      "and replace such a file by renaming the new one to its name",
+      impl_->name, impl_->identity.size, now.st_size, same_size ? ", which are others" : "");
 }
 
 Result<std::size_t> ProgramFile::find_part(std::string_view name) const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,6 +49,10 @@ struct Image {
   /// Why the engine that `bytes` was written for would compute this network wrongly, in one line
   /// that names the node; empty: no reason is known.
   std::string unfit;
+  /// Fails where the bytes are not those that were given any more, such as those of a file that
+  /// was cut. Called by the device before it reads them, in prepare() and later; empty: they do
+  /// not change. Any thread.
+  std::function<Status()> intact;
 };
 
 struct PrepareOptions {

@@ -90,7 +90,8 @@ class CORELANE_API ProgramFile {
   static Result<std::shared_ptr<const ProgramFile>> from_bytes(
       ByteSpan bytes, std::shared_ptr<const void> keep_alive = nullptr,
       Verify verify = Verify::kHeader, std::span<const ForeignMagic> foreign = {});
-  /// From a file that is mapped already, which the program file keeps; `path` is for messages.
+  /// From a file that is mapped already, which the program file keeps; `path` is its name, for
+  /// messages and check_unchanged().
   static Result<std::shared_ptr<const ProgramFile>> from_mapped(
       std::shared_ptr<const MappedFile> mapped, const std::filesystem::path& path,
       Verify verify = Verify::kHeader, std::span<const ForeignMagic> foreign = {});
@@ -123,6 +124,12 @@ class CORELANE_API ProgramFile {
                                        std::size_t part = 0) const;
   /// The CRC of every segment, as Verify::kEverything checks it. kCorrupted.
   Status verify_segments() const;
+  /// Whether the bytes are still those that were opened. kCorrupted when the file was cut or
+  /// written to since then: what is not read yet may be gone, and reading it could end the process.
+  /// A file that was replaced by a rename, or removed, stays readable and is not a failure. Costs
+  /// one question to the file system, and the CRC of all segments where only the file's time is
+  /// another.
+  Status check_unchanged() const;
   /// Hex hash over header and segment CRCs: the same content, the same key.
   const std::string& content_key() const noexcept;
 

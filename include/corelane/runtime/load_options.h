@@ -67,6 +67,8 @@ struct LoadOptions {
   /// Where a program that was compiled without its constants takes them from: one of the same
   /// constants, such as the same network for another input size. Ignored otherwise.
   std::shared_ptr<const Program> weights_of;
+  /// How the caller names `weights_of`, for messages. Empty: LoadOptions::weights_of.
+  std::string weights_option;
   /// The load fails with kTimeout where it has not come to its last step by then, which is the
   /// preparing by the device's engine; 0: none. Looked at between steps, each of which comes to its
   /// end: an engine that prepares cannot be stopped within the process.

@@ -20,8 +20,7 @@ std::vector<TensorDesc> descs_of(const std::vector<IoEntry>& entries) {
 }
 
 Result<StageSource> stage_source(const std::shared_ptr<const ProgramFile>& file, std::size_t part,
-                                 const device::DeviceInfo& info,
-                                 const std::shared_ptr<const Program>& weights_of) {
+                                 const device::DeviceInfo& info, const LoadOptions& options) {
   const ProgramDescription& description = file->description(part);
   const auto& kinds = info.capabilities.image_kinds;
   if (std::ranges::find(kinds, "onnx") == kinds.end())
@@ -32,7 +31,7 @@ Result<StageSource> stage_source(const std::shared_ptr<const ProgramFile>& file,
         description.part, info.instance, fmt::join(kinds, ", "));
   StageSource stage;
   stage.name = description.part;
-  auto image = network_source(file, part, weights_of, info);
+  auto image = network_source(file, part, options, info);
   if (!image) return error(image.error().wrap(fmt::format("part '{}'", description.part)));
   stage.image = std::move(*image);
   stage.inputs = descs_of(description.inputs);
@@ -43,8 +42,7 @@ Result<StageSource> stage_source(const std::shared_ptr<const ProgramFile>& file,
 }  // namespace
 
 Result<ChainOnDevice> chain_on(const std::shared_ptr<const ProgramFile>& file,
-                               std::shared_ptr<device::Device> device,
-                               const std::shared_ptr<const Program>& weights_of) {
+                               std::shared_ptr<device::Device> device, const LoadOptions& options) {
   const std::size_t parts = file->part_count() - 1;
   ChainOnDevice made{std::move(device), {}};
   auto chain = std::dynamic_pointer_cast<ChainDevice>(made.device);
@@ -62,7 +60,7 @@ Result<ChainOnDevice> chain_on(const std::shared_ptr<const ProgramFile>& file,
   made.source.immutable = true;
   for (std::size_t part = 0; part < parts; ++part) {
     CORELANE_ASSIGN(StageSource stage,
-                    stage_source(file, part + 1, chain->device_of(part)->info(), weights_of));
+                    stage_source(file, part + 1, chain->device_of(part)->info(), options));
     made.source.constants = stage.image.constants;
     made.source.immutable = made.source.immutable && stage.image.immutable;
     made.source.stages.push_back(std::move(stage));

@@ -8,7 +8,6 @@
 
 namespace corelane {
 
-class Program;
 class ProgramFile;
 struct ProgramDescription;
 
@@ -31,8 +30,7 @@ struct ChainOnDevice {
 /// kInvalidArgument (not as many devices as parts), kForeignImage (a device that takes no
 /// networks), and the codes of network_source().
 Result<ChainOnDevice> chain_on(const std::shared_ptr<const ProgramFile>& file,
-                               std::shared_ptr<device::Device> device,
-                               const std::shared_ptr<const Program>& weights_of);
+                               std::shared_ptr<device::Device> device, const LoadOptions& options);
 
 /// The executable of a chain's parts, on the device of chain_on().
 Result<std::shared_ptr<device::Executable>> prepare_parts(

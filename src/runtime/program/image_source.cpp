@@ -16,11 +16,14 @@ namespace corelane::runtime {
 namespace {
 
 /// Constants that a program was compiled without, from another that has the same.
-Result<ByteSpan> weights_from(const std::shared_ptr<const Program>& other, const std::string& tag) {
+Result<ByteSpan> weights_from(const LoadOptions& options, const std::string& tag) {
+  const std::shared_ptr<const Program>& other = options.weights_of;
   if (other == nullptr)
-    return error(Code::kWrongState,
-                 "the program was compiled without its weights; load it with a program that has "
-                 "them (LoadOptions::weights_of), or compile it whole");
+    return error(
+        Code::kWrongState,
+        "the program was compiled without its weights; load it with a program that has "
+        "them ({}), or compile it whole",
+        options.weights_option.empty() ? "LoadOptions::weights_of" : options.weights_option);
   const ByteSpan constants = other->constants();
   if (removed_weights_tag(constants) != tag)
     return error(Code::kMalformed,
@@ -71,11 +74,15 @@ Status take_lowered(const Lowering& lowering, std::optional<ByteSpan> stored, Im
 }  // namespace
 
 device::Image image_of(const ImageSource& source) {
-  device::Image image{source.kind, source.graph, source.constants, {}, {}, owner_of(source), {}, {},
-                      {}};
+  device::Image image;
+  image.kind = source.kind;
+  image.bytes = source.graph;
+  image.constants = source.constants;
+  image.keep_alive = owner_of(source);
   image.given = source.given;
   image.unfit = source.unfit;
   image.immutable = source.immutable;
+  image.intact = source.intact;
   return image;
 }
 
@@ -93,8 +100,7 @@ std::string removed_weights_tag(ByteSpan constants) {
 }
 
 Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std::size_t part,
-                                   const std::shared_ptr<const Program>& weights_of,
-                                   const device::DeviceInfo& info) {
+                                   const LoadOptions& options, const device::DeviceInfo& info) {
   const Lowering* const lowering = lowering_for(info.engine);
   const std::string wanted = lowering == nullptr ? std::string() : lowering->tag();
   ImageSource source;
@@ -133,14 +139,15 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std:
         break;
     }
   }
+  source.intact = [file] { return file->check_unchanged(); };
   // After the loop: the spans above point into the file.
   source.owners.push_back(std::move(file));
   source.immutable = removed.empty();
   // A tag on the constants says that they were left out. Those of the other program may be bytes of
   // the caller.
   if (!removed.empty()) {
-    CORELANE_ASSIGN(source.constants, weights_from(weights_of, removed));
-    source.owners.push_back(weights_of);
+    CORELANE_ASSIGN(source.constants, weights_from(options, removed));
+    source.owners.push_back(options.weights_of);
   }
   if (lowering != nullptr)
     CORELANE_TRY(take_lowered(*lowering, lowered, source));
@@ -174,9 +181,9 @@ ByteSpan unchecked_constants(const ProgramFile& file) {
   return {};
 }
 
-Result<std::shared_ptr<const ProgramFile>> whole_file(
-    std::shared_ptr<const ProgramFile> file, std::size_t part,
-    const std::shared_ptr<const Program>& weights_of) {
+Result<std::shared_ptr<const ProgramFile>> whole_file(std::shared_ptr<const ProgramFile> file,
+                                                      std::size_t part,
+                                                      const LoadOptions& options) {
   const auto& segments = file->segments();
   const auto removed = std::find_if(segments.begin(), segments.end(), [](const SegmentInfo& s) {
     return s.kind == SegmentKind::kConstants && !s.tag.empty();
@@ -195,7 +202,7 @@ Result<std::shared_ptr<const ProgramFile>> whole_file(
       writer.add_part(file->description(begun + 1));
     const bool elsewhere = constants && removed != segments.end();
     CORELANE_ASSIGN(const ByteSpan bytes,
-                    elsewhere ? weights_from(weights_of, removed->tag) : file->segment(i));
+                    elsewhere ? weights_from(options, removed->tag) : file->segment(i));
     writer.add_segment(segments[i].kind, constants ? std::string() : segments[i].tag, bytes);
   }
   CORELANE_ASSIGN(ByteVector bytes, writer.finish());

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ class Program;
 class ProgramFile;
 class ProgramWriter;
 struct ImportedModel;
+struct LoadOptions;
 struct ProgramDescription;
 
 namespace device {
@@ -48,8 +50,9 @@ struct ImageSource {
   bool declares = true;
   /// As device::Image::immutable.
   bool immutable = false;
-  ByteSpan given;     ///< As device::Image::given.
-  std::string unfit;  ///< As device::Image::unfit.
+  ByteSpan given;                  ///< As device::Image::given.
+  std::string unfit;               ///< As device::Image::unfit.
+  std::function<Status()> intact;  ///< As device::Image::intact.
   /// Of kind kChainImage: its parts.
   std::vector<StageSource> stages;
 };
@@ -64,11 +67,10 @@ struct StageSource {
 
 /// The network of one part of a program file for a device, with the pre-compiled forms it carries.
 /// It is lowered here, and judged, where the device's engine needs that and the file has no form of
-/// the current revision. Constants that were left out come from `weights_of`: kWrongState without
-/// it, kMalformed when they are others. Codes of lower_onnx().
+/// the current revision. Constants that were left out come from `options.weights_of`: kWrongState
+/// without it, kMalformed when they are others. Codes of lower_onnx().
 Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std::size_t part,
-                                   const std::shared_ptr<const Program>& weights_of,
-                                   const device::DeviceInfo& info);
+                                   const LoadOptions& options, const device::DeviceInfo& info);
 
 /// What a device gets of a source, without its stages.
 device::Image image_of(const ImageSource& source);
@@ -81,9 +83,8 @@ ImageSource network_source(std::shared_ptr<const ImportedModel> model,
 
 /// A file of one part alone, with the constants that it was compiled without, for devices that open
 /// files themselves. `file` itself where it has one network and nothing was left out.
-Result<std::shared_ptr<const ProgramFile>> whole_file(
-    std::shared_ptr<const ProgramFile> file, std::size_t part,
-    const std::shared_ptr<const Program>& weights_of);
+Result<std::shared_ptr<const ProgramFile>> whole_file(std::shared_ptr<const ProgramFile> file,
+                                                      std::size_t part, const LoadOptions& options);
 
 /// The constants of a file, their CRC unchecked: that is left to the reader of the whole file.
 ByteSpan unchecked_constants(const ProgramFile& file);

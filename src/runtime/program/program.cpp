@@ -141,9 +141,11 @@ std::shared_ptr<device::HostOperatorTable> Program::host_operators() const {
 Result<std::vector<NetworkNode>> Program::nodes() const {
   if (state_ == nullptr) return error(Code::kWrongState, "this program was never loaded");
   const runtime::ImageSource& source = state_->executables->source();
+  if (source.intact) CORELANE_TRY(source.intact());
   if (!source.stages.empty()) {
     std::vector<NetworkNode> all;
     for (const runtime::StageSource& stage : source.stages) {
+      if (stage.image.intact) CORELANE_TRY(stage.image.intact());
       CORELANE_ASSIGN(auto own, network_nodes(stage.image.graph));
       std::ranges::move(own, std::back_inserter(all));
     }

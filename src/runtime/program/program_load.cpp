@@ -121,11 +121,17 @@ Result<std::shared_ptr<ProgramState>> load_opaque(std::shared_ptr<device::Device
                                                   std::shared_ptr<const void> keep_alive,
                                                   std::optional<ProgramDescription> description,
                                                   const std::string& name, const Wishes& wishes) {
-  ImageSource source{kind, bytes, {}, {}, {keep_alive}, true, false, {}, {}};
+  ImageSource source;
+  source.kind = kind;
+  source.graph = bytes;
+  source.owners = {keep_alive};
   if (!description) {
     device::PrepareOptions prepare;
     prepare.profile_layers = wishes.options.profile_layers;
-    const device::Image image{kind, bytes, {}, {}, {}, std::move(keep_alive)};
+    device::Image image;
+    image.kind = kind;
+    image.bytes = bytes;
+    image.keep_alive = std::move(keep_alive);
     CORELANE_ASSIGN(const auto probe, device->prepare(image, prepare));
     description = described_by(*probe, name);
     // The device has reported the description itself: nothing to compare.
@@ -150,7 +156,7 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
   ProgramDescription description = of.description();
   if (file->is_chain() && part == 0 && !takes(info, kWholeProgram)) {
     CORELANE_TRY(check_deadline(wishes.options.import.deadline, "the parts are checked"));
-    CORELANE_ASSIGN(ChainOnDevice on, chain_on(file, std::move(device), wishes.options.weights_of));
+    CORELANE_ASSIGN(ChainOnDevice on, chain_on(file, std::move(device), wishes.options));
     on.source.immutable = on.source.immutable && immutable;
     for (StageSource& stage : on.source.stages)
       stage.image.immutable = stage.image.immutable && immutable;
@@ -164,16 +170,14 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
   }
   // Before foreign images: such a device chooses among the segments itself.
   if (takes(info, kWholeProgram)) {
-    CORELANE_ASSIGN(file, whole_file(std::move(file), part, wishes.options.weights_of));
-    ImageSource source{kWholeProgram,
-                       file->bytes(),
-                       unchecked_constants(*file),
-                       {},
-                       {file},
-                       true,
-                       immutable,
-                       {},
-                       {}};
+    CORELANE_ASSIGN(file, whole_file(std::move(file), part, wishes.options));
+    ImageSource source;
+    source.kind = kWholeProgram;
+    source.graph = file->bytes();
+    source.constants = unchecked_constants(*file);
+    source.owners = {file};
+    source.immutable = immutable;
+    source.intact = [file] { return file->check_unchanged(); };
     return make_state(std::move(device), std::move(description), std::move(source), wishes);
   }
   CORELANE_ASSIGN(const auto foreign, file->find(SegmentKind::kForeign, info.kind, part));
@@ -194,8 +198,7 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
         name, info.instance, fmt::join(info.capabilities.image_kinds, ", "), info.kind);
   }
   CORELANE_TRY(check_deadline(wishes.options.import.deadline, "the network is checked"));
-  CORELANE_ASSIGN(ImageSource source,
-                  network_source(std::move(file), part, wishes.options.weights_of, info));
+  CORELANE_ASSIGN(ImageSource source, network_source(std::move(file), part, wishes.options, info));
   source.immutable = source.immutable && immutable;
   return make_state(std::move(device), std::move(description), std::move(source), wishes);
 }

@@ -246,6 +246,8 @@ Result<VirtualProgram::CopyPtr> VirtualProgram::copy_for(std::size_t width, std:
 /// The blob is exported once, at the first need. Custom operators cannot be stored in one.
 Result<VirtualProgram::CopyPtr> VirtualProgram::make_copy(const CompiledCopy& first,
                                                           const CopySettings& settings) {
+  // The engine reads constants from the image where they lie.
+  if (image_.intact) CORELANE_TRY(image_.intact());
   if (!operators_) {
     auto copy = blob_.get({}, [&] { return export_blob(first); }).and_then([&](const auto& blob) {
       return import_copy(blob, settings, options_);
