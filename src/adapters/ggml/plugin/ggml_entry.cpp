@@ -1,7 +1,9 @@
 #include "adapters/ggml/plugin/ggml_entry.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <mutex>
 
@@ -15,8 +17,9 @@ namespace {
 Plugin* g_plugin = nullptr;
 
 /// At exit, when the host's log may be gone. A product that hangs keeps its figures: the process
-/// has to end.
+/// has to end. The figures of a forked process are those of its parent, which writes them.
 void write_stats() {
+  if (is_forked()) return;
   const MmEngine* const engine = g_plugin->engine->is_idle() ? g_plugin->engine.get() : nullptr;
   const std::string line = g_plugin->stats.json(engine);
   const std::string& where = g_plugin->options.stats;
@@ -28,6 +31,18 @@ void write_stats() {
     write_line(file, line);
     std::fclose(file);
   }
+}
+
+/// Clears the option where the file cannot be written: at exit nobody would be told.
+void check_stats(std::string& where, std::vector<std::string>& complaints) {
+  if (where.empty() || where == "1") return;
+  if (std::FILE* file = std::fopen(where.c_str(), "ae")) {
+    std::fclose(file);
+    return;
+  }
+  complaints.push_back("GGML_RKNN_STATS=" + where + " cannot be written (" + std::strerror(errno) +
+                       "); no statistics are written; name a file in a folder that exists");
+  where.clear();
 }
 
 bool open_library(Plugin& made) {
@@ -73,6 +88,7 @@ bool start(const void* caller) {
     made->filter = {};
     complaints.push_back(why + "; every product may go to the NPU");
   }
+  check_stats(made->options.stats, complaints);
   for (const std::string& line : complaints) log_line(abi::kLogWarn, line);
   if (!open_library(*made)) return false;
   choose_int4(*made);
@@ -89,6 +105,8 @@ bool start(const void* caller) {
 }
 
 Plugin& plugin() { return *g_plugin; }
+
+bool is_started() { return g_plugin != nullptr; }
 
 }  // namespace corelane::ggml
 
@@ -125,7 +143,7 @@ Backend* ggml_backend_rknn_init(void) {
 bool ggml_backend_is_rknn(Backend* backend) { return corelane::ggml::is_ours(backend); }
 
 void ggml_backend_rknn_set_n_threads(Backend*, int threads) {
-  corelane::ggml::plugin().engine->set_threads(threads);
+  if (corelane::ggml::is_started()) corelane::ggml::plugin().engine->set_threads(threads);
 }
 
 bool ggml_backend_rknn_takes_host(const char* version) {

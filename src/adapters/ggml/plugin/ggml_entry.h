@@ -18,7 +18,8 @@ __attribute__((visibility("default"))) corelane::ggml::abi::Backend* ggml_backen
 __attribute__((visibility("default"))) bool ggml_backend_is_rknn(
     corelane::ggml::abi::Backend* backend);
 /// How many threads convert rows and results on the CPU. Cores of the NPU are chosen by
-/// GGML_RKNN_CORES: hosts give the CPU's number of threads here.
+/// GGML_RKNN_CORES: hosts give the CPU's number of threads here. No effect before there is a
+/// registry.
 __attribute__((visibility("default"))) void ggml_backend_rknn_set_n_threads(
     corelane::ggml::abi::Backend* backend, int threads);
 /// Whether hosts of this ggml_version() are served without an option. Callable outside of a host.

@@ -25,14 +25,20 @@ struct Plugin {
   MmType few_bits = MmType::kInt8;
   Stats stats;
   std::unique_ptr<FewRows> few_rows;
-  pid_t process = getpid();  ///< That started it: a forked child shares its buffers' memory.
+  pid_t process = getpid();  ///< That started it.
 };
 
 /// Looks at the host, reads the environment and opens the library. False, after one line in the
 /// host's log, where the plugin cannot serve. `caller`: code of the host.
 bool start(const void* caller);
+/// Whether start() has succeeded.
+bool is_started();
 /// After start().
 Plugin& plugin();
+/// Whether another process started the plugin and was forked. Then the buffers' memory is shared
+/// with that one, and what its other threads had locked stays locked here: nothing of the NPU may
+/// be used or freed.
+inline bool is_forked() { return plugin().process != getpid(); }
 
 /// The one registry of this plugin, with the one device.
 abi::Registry* registry();

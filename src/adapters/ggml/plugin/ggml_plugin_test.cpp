@@ -6,9 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <memory>
 #include <string_view>
@@ -238,6 +241,12 @@ TEST_F(Plugged, AnOperatorThatItDoesNotHaveFailsTheGraphAndIsNamed) {
   EXPECT_EQ(backend_->iface.graph_compute(backend_, &graph), abi::kStatusSuccess);
 }
 
+int status_of(pid_t child) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 /// Run by ggml_tests_short, with the fault on every result of the library's device.
 /// Its parent's buffers are its own as well: both would write them.
 TEST_F(Plugged, AForkedProcessIsRefused) {
@@ -363,6 +372,53 @@ TEST_F(Plugged, TheRegistryHasThePluginApiOfItsHost) {
   EXPECT_EQ(fake_alignment(type_), 64U);
   EXPECT_TRUE(device_->iface.supports_buft(device_, type_));
   EXPECT_FALSE(device_->iface.supports_buft(device_, fake_foreign_type()));
+}
+
+/// In a process of its own, which starts the plugin itself.
+class PluginEntry : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+  static abi::Registry* started() {
+    setenv("GGML_RKNN_LIBRARY", RKNNRT_FILE, 1);
+    return ggml_backend_init();
+  }
+};
+
+TEST_F(PluginEntry, ThreadsThatAreSetBeforeTheStartAreNoHarm) {
+  EXPECT_EXIT(
+      {
+        ggml_backend_rknn_set_n_threads(nullptr, 2);
+        std::exit(started() != nullptr ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(PluginEntry, StatisticsAreWrittenByTheProcessThatStarted) {
+  const std::string file = testing::TempDir() + "ggml_stats_once.json";
+  std::filesystem::remove(file);
+  EXPECT_EXIT(
+      {
+        setenv("GGML_RKNN_STATS", file.c_str(), 1);
+        const bool ready = started() != nullptr;
+        const pid_t child = ::fork();
+        if (child == 0) std::exit(0);
+        std::exit(ready && status_of(child) == 0 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  std::ifstream written(file);
+  const std::string all((std::istreambuf_iterator<char>(written)), {});
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1) << all;
+}
+
+TEST_F(PluginEntry, AFileThatStatisticsCannotBeWrittenToIsNamedAtTheStart) {
+  EXPECT_EXIT(
+      {
+        setenv("GGML_RKNN_STATS", "/nonexistent/folder/x", 1);
+        const bool ready = started() != nullptr;
+        for (const std::string& line : fake_log()) std::fputs(line.c_str(), stderr);
+        std::exit(ready ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "GGML_RKNN_STATS=/nonexistent/folder/x cannot be written");
 }
 
 class FewRowsOf : public testing::Test {
