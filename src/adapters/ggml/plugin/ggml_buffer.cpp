@@ -3,10 +3,14 @@
 ///
 /// Hosts fill weights without telling (a file is read straight to where a tensor lies) as well as
 /// through set_tensor, so that a weight is made ready at its first product and dropped at each call
-/// that writes.
+/// that writes. What a host's CPU computes into a weight between two graphs comes without a call,
+/// too: some of the bytes are compared before each product.
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <tuple>
 
@@ -24,17 +28,30 @@ constexpr std::size_t kMaxSize = std::size_t{1} << 30;
 /// Where a weight lies and how its bytes are meant.
 using WeightKey = std::tuple<const char*, int, std::int64_t, std::int64_t, std::size_t>;
 
+struct HeldWeight {
+  std::shared_ptr<MmWeight> weight;  ///< Null: found no room.
+  std::uint64_t sample = 0;          ///< sample_of() its bytes.
+};
+
 struct BufferState {
   char* base = nullptr;
   std::shared_ptr<MmMemory> block;  ///< Null: plain memory, or the caller's.
   void* plain = nullptr;            ///< To be freed.
   std::mutex mutex;
-  std::map<WeightKey, std::shared_ptr<MmWeight>> weights;  ///< A null one found no room.
+  std::map<WeightKey, HeldWeight> weights;
 
+  BufferState() = default;
+  BufferState(const BufferState&) = delete;
+  BufferState& operator=(const BufferState&) = delete;
   ~BufferState() {
     plugin().few_rows->forget_weights();
     drop(base, SIZE_MAX);
     std::free(plain);
+  }
+  /// Whether the host can only write where it is told, or by a node of a graph.
+  bool is_mapped() const { return block == nullptr && plain == nullptr; }
+  void release(const HeldWeight& held) {
+    if (held.weight != nullptr) plugin().engine->release(held.weight);
   }
   /// Forgets the weights that have bytes in [data, data + size).
   void drop(const void* data, std::size_t size) {
@@ -49,7 +66,7 @@ struct BufferState {
         ++at;
         continue;
       }
-      if (at->second != nullptr) plugin().engine->release(at->second);
+      release(at->second);
       at = weights.erase(at);
     }
   }
@@ -122,7 +139,8 @@ const char* type_name(abi::BufferType*) { return "RKNN"; }
 /// Beyond the budget plain memory: the weights in it are copied for the NPU, or stay on the CPU.
 abi::Buffer* alloc_buffer(abi::BufferType*, std::size_t size) {
   auto state = std::make_unique<BufferState>();
-  state->block = size <= kMaxSize ? plugin().engine->device().allocate(size) : nullptr;
+  const bool whole = size <= kMaxSize;
+  state->block = whole ? plugin().engine->device().allocate(size) : nullptr;
   if (state->block != nullptr) {
     state->base = static_cast<char*>(state->block->data());
   } else {
@@ -182,6 +200,27 @@ WeightKey key_of(const abi::Tensor& tensor, const void* data) {
   return {static_cast<const char*>(data), tensor.type, tensor.ne[0], tensor.ne[1], tensor.nb[1]};
 }
 
+/// Of 8 places, spread over the rows and along them: whoever computes a weight anew changes nearly
+/// all of its bytes. Few enough to cost nothing beside a product.
+std::uint64_t sample_of(const abi::Tensor& tensor, const MmMatrix& matrix) {
+  constexpr std::uint64_t kPlaces = 8;
+  const abi::TypeTraits& traits = *plugin().host->call.get_type_traits(tensor.type);
+  const std::uint64_t row_bytes =
+      static_cast<std::uint64_t>(tensor.ne[0] / traits.blck_size) * traits.type_size;
+  const std::uint64_t width = std::min<std::uint64_t>(row_bytes, 8);
+  const auto last_row = static_cast<std::uint64_t>(matrix.rows - 1);
+  std::uint64_t sample = 0;
+  for (std::uint64_t i = 0; i < kPlaces; ++i) {
+    const char* const row = static_cast<const char*>(
+        matrix.row(static_cast<std::int64_t>(last_row * i / (kPlaces - 1))));
+    std::uint64_t word = 0;
+    std::memcpy(&word, row + (row_bytes - width) * (i * 3 % kPlaces) / (kPlaces - 1), width);
+    sample = (sample ^ word) * 0x9e3779b97f4a7c15U;
+    sample ^= sample >> 29;
+  }
+  return sample;
+}
+
 }  // namespace
 
 bool lacks_room(const abi::Tensor& tensor) {
@@ -191,7 +230,7 @@ bool lacks_room(const abi::Tensor& tensor) {
   for (std::int64_t i3 = 0; i3 < tensor.ne[3]; ++i3)
     for (std::int64_t i2 = 0; i2 < tensor.ne[2]; ++i2) {
       const auto found = state->weights.find(key_of(tensor, matrix_at(tensor, i2, i3)));
-      if (found != state->weights.end() && found->second == nullptr) return true;
+      if (found != state->weights.end() && found->second.weight == nullptr) return true;
     }
   return false;
 }
@@ -203,12 +242,24 @@ std::shared_ptr<MmWeight> weight_of(const abi::Tensor& tensor, const MmMatrix& m
   BufferState& state = *known;
   const WeightKey key = key_of(tensor, matrix.data);
   const std::lock_guard<std::mutex> lock(state.mutex);
+  // A mapped file is not read for it: the system may have dropped those pages.
+  const std::uint64_t sample = state.is_mapped() ? 0 : sample_of(tensor, matrix);
   const auto found = state.weights.find(key);
-  if (found != state.weights.end()) return found->second;
+  if (found != state.weights.end() && found->second.sample == sample) return found->second.weight;
+  if (found != state.weights.end()) {
+    state.release(found->second);
+    state.weights.erase(found);
+  }
   const auto offset = static_cast<std::size_t>(static_cast<const char*>(matrix.data) - state.base);
   auto weight = plugin().engine->prepare(matrix, type, state.block, offset);
-  state.weights.emplace(key, weight);
+  state.weights.emplace(key, HeldWeight{weight, sample});
   return weight;
+}
+
+void forget_weights_in(const abi::Tensor& tensor) {
+  const abi::Buffer* buffer = tensor.view_src != nullptr ? tensor.view_src->buffer : tensor.buffer;
+  if (buffer == nullptr || buffer->buft != buffer_type() || buffer->context == nullptr) return;
+  state_of(buffer).drop(tensor.data, bytes_of(tensor));
 }
 
 }  // namespace corelane::ggml

@@ -201,6 +201,7 @@ void compute(const abi::Tensor& node, bool counted) {
           if (plugin().options.trace) trace(node, used, weight != nullptr, on_npu);
         }
     }
+  forget_weights_in(node);
 }
 
 }  // namespace corelane::ggml

@@ -60,6 +60,8 @@ abi::Buffer* wrap_memory(void* data, std::size_t size);
 std::shared_ptr<MmWeight> weight_of(const abi::Tensor& tensor, const MmMatrix& matrix, MmType type);
 /// Whether weight_of() found no room for a matrix of the tensor.
 bool lacks_room(const abi::Tensor& tensor);
+/// The bytes of the tensor were written: weights that lie there are made ready anew.
+void forget_weights_in(const abi::Tensor& tensor);
 
 /// ggml_mul_mat.cpp. Whether the device computes the node, and why not.
 Answer can_compute(const abi::Tensor& node);

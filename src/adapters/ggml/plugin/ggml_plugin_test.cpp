@@ -178,6 +178,37 @@ TEST_F(Plugged, WeightsArriveInPiecesAndByMemsetAndClear) {
   EXPECT_LT(computed(weights, ones.view), 1e-6);
 }
 
+TEST_F(Plugged, WeightsThatAProductWroteAreMadeReadyAnew) {
+  abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  const auto ours = buffer(2 * weights.nb[3], abi::kUsageWeights);
+  place(weights, ours);
+  auto b = random_matrix(kRows, kColumns, RowForm::kHalves, 7);
+  std::memcpy(weights.data, b.view.data, weights.nb[3]);
+  EXPECT_LT(computed(weights, b.view), 1e-6);
+  abi::Tensor zeros = weights;
+  zeros.data = static_cast<char*>(weights.data) + weights.nb[3];
+  const auto a = random_matrix(kTokens, kColumns, RowForm::kFloats, 5);
+  abi::Tensor activations = fake_tensor(abi::kTypeF32, kColumns, kTokens);
+  activations.data = const_cast<void*>(a.view.data);
+  abi::Tensor node = fake_product(zeros, activations);
+  place(node, ours);
+  abi::Graph graph{{&node}};
+  EXPECT_EQ(backend_->iface.graph_compute(backend_, &graph), abi::kStatusSuccess);
+  std::fill_n(b.halves.begin(), node.nb[3] / 2, std::uint16_t{0});
+  EXPECT_LT(computed(weights, b.view), 1e-6);
+}
+
+TEST_F(Plugged, WeightsThatTheCpuWroteBetweenGraphsAreMadeReadyAnew) {
+  abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  const auto ours = buffer(weights.nb[3], abi::kUsageWeights);
+  place(weights, ours);
+  for (unsigned seed = 1; seed < 4; ++seed) {
+    const auto b = random_matrix(kRows, kColumns, RowForm::kHalves, seed);
+    std::memcpy(weights.data, b.view.data, weights.nb[3]);
+    EXPECT_LT(computed(weights, b.view), 1e-6) << seed;
+  }
+}
+
 TEST_F(Plugged, AnActivationAtTheAddressOfAnotherIsNotMistakenForIt) {
   abi::Tensor tensor = fake_tensor(abi::kTypeF16, kColumns, kRows);
   const auto ours = buffer(tensor.nb[3], abi::kUsageAny);
