@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 #include "adapters/ggml/plugin/ggml_abi2.h"
 #include "adapters/ggml/plugin/ggml_abi3.h"
@@ -44,8 +45,18 @@ struct BufferState {
   BufferState(const BufferState&) = delete;
   BufferState& operator=(const BufferState&) = delete;
   ~BufferState() {
+    if (is_forked()) {
+      leave();
+      return;
+    }
     plugin().few_rows->forget_weights();
     drop(base, SIZE_MAX);
+    std::free(plain);
+  }
+  /// What belongs to the NPU stays the parent's: freeing it would wait for the parent's threads.
+  void leave() {
+    if (block != nullptr) (void)new std::shared_ptr<MmMemory>(std::move(block));
+    if (!weights.empty()) (void)new std::map<WeightKey, HeldWeight>(std::move(weights));
     std::free(plain);
   }
   /// Whether the host can only write where it is told, or by a node of a graph.
@@ -55,6 +66,7 @@ struct BufferState {
   }
   /// Forgets the weights that have bytes in [data, data + size).
   void drop(const void* data, std::size_t size) {
+    if (is_forked()) return;
     const std::lock_guard<std::mutex> lock(mutex);
     const auto begin = reinterpret_cast<std::uintptr_t>(data);
     for (auto at = weights.begin(); at != weights.end();) {
@@ -139,7 +151,7 @@ const char* type_name(abi::BufferType*) { return "RKNN"; }
 /// Beyond the budget plain memory: the weights in it are copied for the NPU, or stay on the CPU.
 abi::Buffer* alloc_buffer(abi::BufferType*, std::size_t size) {
   auto state = std::make_unique<BufferState>();
-  const bool whole = size <= kMaxSize;
+  const bool whole = size <= kMaxSize && !is_forked();
   state->block = whole ? plugin().engine->device().allocate(size) : nullptr;
   if (state->block != nullptr) {
     state->base = static_cast<char*>(state->block->data());

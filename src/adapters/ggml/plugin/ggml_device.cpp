@@ -1,6 +1,7 @@
 /// The registry with its one device, and backends of the device.
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "adapters/ggml/plugin/ggml_entry.h"
@@ -21,14 +22,22 @@ abi::Guid* guid() {
 const char* backend_name(abi::Backend*) { return kName; }
 void backend_free(abi::Backend* backend) { delete backend; }
 
+/// True, after one line in each such process, where products must not go to the NPU.
+bool refuses_forked() {
+  static std::atomic<pid_t> told{0};
+  if (!is_forked()) return false;
+  if (told.exchange(getpid()) != getpid())
+    log_line(abi::kLogError,
+             "this process was forked after the backend was loaded, and cannot use the NPU of its "
+             "parent; its products stay on the CPU; start it by exec or spawn");
+  return true;
+}
+
 /// Products one after another, in the caller's thread; nodes between them only look at memory in
 /// another way. A host that asks for another operator all the same has not asked supports_op.
 int graph_compute(abi::Backend*, abi::Graph* graph) {
   const Host& host = *plugin().host;
-  if (plugin().process != getpid()) {
-    log_line(abi::kLogError, "a forked process shares its parent's buffers; load the model in it");
-    return abi::kStatusFailed;
-  }
+  if (refuses_forked()) return abi::kStatusFailed;
   const int count = host.call.graph_n_nodes(graph);
   plugin().engine->begin_group();
   try {
@@ -81,6 +90,7 @@ abi::Buffer* device_wrap(abi::Device*, void* data, std::size_t size, std::size_t
 }
 
 bool supports_op(abi::Device*, const abi::Tensor* node) {
+  if (refuses_forked()) return false;
   const Answer answer = can_compute(*node);
   if (node->op == plugin().host->op_mul_mat) plugin().stats.count(answer);
   return answer == Answer::kYes;

@@ -168,8 +168,11 @@ void trace(const abi::Tensor& node, MmType type, bool weight, bool on_npu) {
 /// go.
 void stop_at_exit(MmType type) {
   static std::once_flag registered[kMmTypes];
-  std::call_once(registered[static_cast<int>(type)],
-                 [] { std::atexit([] { plugin().engine->stop(std::chrono::seconds(2)); }); });
+  std::call_once(registered[static_cast<int>(type)], [] {
+    std::atexit([] {
+      if (!is_forked()) plugin().engine->stop(std::chrono::seconds(2));
+    });
+  });
 }
 
 /// B is brought to the NPU once for all the matrices that it is multiplied with.
