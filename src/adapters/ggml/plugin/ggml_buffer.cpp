@@ -150,6 +150,7 @@ const char* type_name(abi::BufferType*) { return "RKNN"; }
 
 /// Beyond the budget plain memory: the weights in it are copied for the NPU, or stay on the CPU.
 abi::Buffer* alloc_buffer(abi::BufferType*, std::size_t size) {
+  if (size > SIZE_MAX - kAlignment) return nullptr;
   auto state = std::make_unique<BufferState>();
   const bool whole = size <= kMaxSize && !is_forked();
   state->block = whole ? plugin().engine->device().allocate(size) : nullptr;

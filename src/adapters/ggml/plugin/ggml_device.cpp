@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "adapters/ggml/plugin/ggml_entry.h"
+#include "adapters/ggml/plugin/ggml_memory.h"
 #include "adapters/ggml/plugin/ggml_plugin.h"
 
 namespace corelane::ggml {
@@ -63,8 +64,8 @@ const char* device_name(abi::Device*) { return kName; }
 /// Of the system: the NPU has none of its own.
 void device_memory(abi::Device*, std::size_t* free, std::size_t* total) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  *free = static_cast<std::size_t>(sysconf(_SC_AVPHYS_PAGES)) * page;
   *total = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page;
+  *free = available_memory("/proc/meminfo", *total);
 }
 
 int device_type(abi::Device*) {

@@ -1,15 +1,42 @@
 #include "adapters/ggml/plugin/ggml_filter.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 
 namespace corelane::ggml {
 namespace {
 
-std::int64_t number_in(const nlohmann::json& pair, const char* matrix, const char* side) {
-  return pair.contains(matrix) ? pair.at(matrix).value(side, std::int64_t{0}) : 0;
+using nlohmann::json;
+
+/// Throws where `object` is none, or has a key that is not in `known`.
+void check_keys(const json& object, const char* what, std::initializer_list<const char*> known) {
+  if (!object.is_object()) throw std::invalid_argument(std::string(what) + " is no object");
+  for (const auto& item : object.items())
+    if (std::find(known.begin(), known.end(), item.key()) == known.end())
+      throw std::invalid_argument(std::string(what) + " has an unknown key '" + item.key() + "'");
+}
+
+/// 0 where the side is left out.
+std::int64_t size_of(const json& matrix, const char* name, const char* side) {
+  if (!matrix.contains(side)) return 0;
+  const json& size = matrix.at(side);
+  if (size.is_number_unsigned() && size.get<std::uint64_t>() <= INT64_MAX)
+    return size.get<std::int64_t>();
+  throw std::invalid_argument(std::string(name) + "." + side + " is " + size.dump() +
+                              ", and no whole number from 0 on");
+}
+
+void read_sizes(const json& pair, const char* name, std::int64_t* sizes) {
+  if (!pair.contains(name)) return;
+  const json& matrix = pair.at(name);
+  check_keys(matrix, name, {"row", "col"});
+  sizes[0] = size_of(matrix, name, "row");
+  sizes[1] = size_of(matrix, name, "col");
 }
 
 bool names(const std::string& name, const char* node) {
@@ -23,18 +50,19 @@ bool Filter::parse(const std::string& text, Filter& filter, std::string& why) {
   try {
     filter.all_ = false;
     filter.rows_.clear();
-    const nlohmann::json list = nlohmann::json::parse(text);
+    const json list = json::parse(text);
+    check_keys(list, "the text", {"pairs"});
+    if (!list.at("pairs").is_array()) throw std::invalid_argument("'pairs' is no list");
     for (const auto& pair : list.at("pairs")) {
+      check_keys(pair, "a pair", {"src0", "src1", "name"});
       Row row;
-      row.sizes[0] = number_in(pair, "src0", "row");
-      row.sizes[1] = number_in(pair, "src0", "col");
-      row.sizes[2] = number_in(pair, "src1", "row");
-      row.sizes[3] = number_in(pair, "src1", "col");
+      read_sizes(pair, "src0", row.sizes);
+      read_sizes(pair, "src1", row.sizes + 2);
       row.name = pair.value("name", "");
       filter.rows_.push_back(std::move(row));
     }
     return true;
-  } catch (const nlohmann::json::exception& failure) {
+  } catch (const std::exception& failure) {
     why = std::string(R"(expected {"pairs": [...]}, sizes as numbers and names as texts ()") +
           failure.what() + ")";
     return false;

@@ -53,7 +53,13 @@ TEST(PluginFilter, WhatIsLeftOutMeansAny) {
 
 TEST(PluginFilter, AnotherTextIsRefusedWithWhatIsExpected) {
   for (const char* text :
-       {"", "[]", "{}", R"({"pairs": [{"src0": {"row": "x"}}]})", "{\"pairs\": 3"}) {
+       {"", "[]", "{}", R"({"pairs": [{"src0": {"row": "x"}}]})", "{\"pairs\": 3",
+        R"({"pairs": [], "mode": 1})", R"({"pairs": [{"source": {"row": 64}}]})",
+        R"({"pairs": [{"src0": {"rows": 64}}]})", R"({"pairs": [{"src0": {"row": -64}}]})",
+        R"({"pairs": [{"src1": {"row": 16.9}}]})", R"({"pairs": [{"src0": {"row": 1e30}}]})",
+        R"({"pairs": [{"src0": {"row": 99999999999999999999}}]})",
+        R"({"pairs": [{"src0": {"row": true}}]})", R"({"pairs": [{"src0": 64}]})",
+        R"({"pairs": [{"name": 7}]})", R"({"pairs": {"name": "up"}})", R"({"pairs": [3]})"}) {
     Filter filter;
     std::string why;
     EXPECT_FALSE(Filter::parse(text, filter, why)) << text;

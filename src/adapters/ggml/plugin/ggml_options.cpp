@@ -38,7 +38,7 @@ bool flag_of(const char* name, std::vector<std::string>& complaints) {
 std::int64_t default_objects() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 4096;
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(limit.rlim_cur) / 2, 64, 65536);
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(limit.rlim_cur) / 2, 8, 65536);
 }
 
 TypePolicy read_type(std::vector<std::string>& complaints) {

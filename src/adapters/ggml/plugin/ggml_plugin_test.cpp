@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -207,6 +208,11 @@ TEST_F(Plugged, WeightsThatTheCpuWroteBetweenGraphsAreMadeReadyAnew) {
     std::memcpy(weights.data, b.view.data, weights.nb[3]);
     EXPECT_LT(computed(weights, b.view), 1e-6) << seed;
   }
+}
+
+TEST_F(Plugged, ABufferThatIsLargerThanMemoryCanBeIsRefused) {
+  for (const std::size_t size : {SIZE_MAX, SIZE_MAX - 10, SIZE_MAX - 62})
+    EXPECT_EQ(fake_alloc(type_, size), nullptr) << size;
 }
 
 TEST_F(Plugged, AnActivationAtTheAddressOfAnotherIsNotMistakenForIt) {
@@ -629,6 +635,22 @@ TEST(PluginOptions, ValuesThatMeanNothingAreNamedAndLeftAtTheDefault) {
   EXPECT_EQ(complaints.size(), 5U);
   EXPECT_THAT(complaints, Each(HasSubstr("is used")));
   EXPECT_THAT(complaints[0], HasSubstr("there are auto, f16, int8, int4 and int4x4"));
+}
+
+TEST(PluginOptions, ObjectsAreHalfOfWhatTheProcessMayOpen) {
+  const char* const given = std::getenv("GGML_RKNN_OBJECTS");
+  const std::string kept = given != nullptr ? given : "";
+  unsetenv("GGML_RKNN_OBJECTS");
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  for (const auto& [limit, objects] : {std::pair{100U, 50U}, {64U, 32U}, {10U, 8U}}) {
+    const rlimit low{limit, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+    std::vector<std::string> complaints;
+    EXPECT_EQ(read_options(complaints).engine.budget.objects, objects);
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  if (!kept.empty()) setenv("GGML_RKNN_OBJECTS", kept.c_str(), 1);
 }
 
 TEST(PluginOptions, TypesAreThoseOfTheTable) {
