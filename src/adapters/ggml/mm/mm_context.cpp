@@ -62,6 +62,12 @@ bool MmContext::choose(std::int64_t rows, std::string& why) {
   return true;
 }
 
+void MmContext::unbind() {
+  chosen_ = SIZE_MAX;
+  a_.reset();
+  c_.reset();
+}
+
 bool MmContext::bind(std::shared_ptr<MmMemory>& bound, const std::shared_ptr<MmMemory>& memory,
                      rknn_matmul_tensor_attr& attr, std::string& why) {
   if (bound == memory) return true;

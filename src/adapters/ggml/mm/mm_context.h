@@ -30,6 +30,8 @@ class MmContext {
   bool run(std::int64_t rows, const std::shared_ptr<MmMemory>& a,
            const std::shared_ptr<MmMemory>& b, const std::shared_ptr<MmMemory>& c,
            std::string& why);
+  /// Lets go of the A and C that it was last run with, which the next run binds anew.
+  void unbind();
   /// The B that it was last run with; null before.
   const MmMemory* b() const { return b_.get(); }
 

@@ -6,6 +6,16 @@
 namespace corelane::ggml {
 namespace {
 
+/// Of the requests between two that a library without memory gets.
+constexpr unsigned kMostDoublings = 10;
+
+/// What is left for kShared: rows of A, a C for each stream, and a B. Enough for the largest ones,
+/// but never most of a small budget.
+MmBudget reserve_of(MmBudget budget) {
+  constexpr std::uint64_t kBytes = std::uint64_t{128} << 20;
+  return {std::min(budget.bytes / 4, kBytes), std::min<std::size_t>(budget.objects / 4, 8)};
+}
+
 rknn_core_mask mask_of(int cores) {
   if (cores >= 3) return RKNN_NPU_CORE_0_1_2;
   return cores == 2 ? RKNN_NPU_CORE_0_1 : RKNN_NPU_CORE_0;
@@ -25,6 +35,9 @@ rknn_matmul_type api_type(MmType type) {
       return RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32;
   }
 }
+
+MmDevice::MmDevice(std::shared_ptr<const RknnLibrary> library, MmBudget budget)
+    : library_(std::move(library)), budget_(budget), reserve_(reserve_of(budget)) {}
 
 std::shared_ptr<MmDevice> MmDevice::open(std::shared_ptr<const RknnLibrary> library, int cores,
                                          MmBudget budget, std::string& why) {
@@ -90,30 +103,62 @@ MmDevice::~MmDevice() {
   if (context_ != 0) call().matmul_destroy(context_);
 }
 
-bool MmDevice::take(std::size_t bytes) {
-  const std::uint64_t all = bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  const std::size_t count = objects_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (all <= budget_.bytes && count <= budget_.objects) return true;
-  give_back(bytes);
-  return false;
+std::uint64_t MmDevice::bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return taken_[0].bytes + taken_[1].bytes;
 }
 
-void MmDevice::give_back(std::size_t bytes) {
-  bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-  objects_.fetch_sub(1, std::memory_order_relaxed);
+std::size_t MmDevice::objects() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return taken_[0].objects + taken_[1].objects;
 }
 
-std::shared_ptr<MmMemory> MmDevice::allocate(std::size_t bytes) {
-  if (bytes == 0 || bytes > UINT32_MAX || !take(bytes)) return nullptr;
+bool MmDevice::take(std::size_t bytes, MmUse use) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (skips_ > 0 && bytes >= refused_bytes_) {
+    --skips_;
+    return false;
+  }
+  MmBudget other = taken_[use == MmUse::kKept ? 1 : 0];
+  if (use == MmUse::kKept) {
+    other.bytes = std::max(other.bytes, reserve_.bytes);
+    other.objects = std::max(other.objects, reserve_.objects);
+  }
+  MmBudget& own = taken_[static_cast<int>(use)];
+  if (own.bytes + bytes + other.bytes > budget_.bytes) return false;
+  if (own.objects + 1 + other.objects > budget_.objects) return false;
+  own.bytes += bytes;
+  ++own.objects;
+  return true;
+}
+
+void MmDevice::give_back(std::size_t bytes, MmUse use) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  taken_[static_cast<int>(use)].bytes -= bytes;
+  --taken_[static_cast<int>(use)].objects;
+}
+
+/// What the library said to a request of so many bytes.
+void MmDevice::note(bool refused, std::size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  refusals_ = refused ? std::min(refusals_ + 1, kMostDoublings) : 0;
+  refused_bytes_ = refused ? std::min(refused_bytes_, bytes) : SIZE_MAX;
+  skips_ = refused ? 1U << refusals_ : 0;
+}
+
+std::shared_ptr<MmMemory> MmDevice::allocate(std::size_t bytes, MmUse use) {
+  if (bytes == 0 || bytes > UINT32_MAX || !take(bytes, use)) return nullptr;
   rknn_tensor_mem* mem = call().create_mem(context_, static_cast<std::uint32_t>(bytes));
+  note(mem == nullptr, bytes);
   if (mem == nullptr) {
-    give_back(bytes);
+    give_back(bytes, use);
     return nullptr;
   }
   std::shared_ptr<MmMemory> memory(new MmMemory);
   memory->device_ = shared_from_this();
   memory->mem_ = mem;
   memory->bytes_ = bytes;
+  memory->use_ = use;
   return memory;
 }
 
@@ -134,7 +179,7 @@ std::shared_ptr<MmMemory> MmDevice::slice(std::shared_ptr<MmMemory> block, std::
 
 MmMemory::~MmMemory() {
   device_->call().destroy_mem(device_->context_, mem_);
-  if (block_ == nullptr) device_->give_back(bytes_);
+  if (block_ == nullptr) device_->give_back(bytes_, use_);
 }
 
 void* MmMemory::data() const { return static_cast<char*>(mem_->virt_addr) + mem_->offset; }

@@ -1,10 +1,10 @@
 /// The NPU behind a librknnrt.so, as products need it: its cores, and memory that it shares.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,6 +20,12 @@ class MmMemory;
 struct MmBudget {
   std::uint64_t bytes = std::uint64_t{4} << 30;
   std::size_t objects = 512;
+};
+
+/// Who memory objects are for.
+enum class MmUse {
+  kKept,    ///< Weights and buffers of the host: what stays.
+  kShared,  ///< Rows, results and matrices that are no weights, which all products share.
 };
 
 /// The API's number of a product.
@@ -42,8 +48,10 @@ class MmDevice : public std::enable_shared_from_this<MmDevice> {
   /// kW4A4, else kInt8. `both`: A is to be int4, too, so never kW4A8.
   MmType type_of_int4(bool both) const;
 
-  /// Zeroed memory with a descriptor; null where the budget is spent or the library has none.
-  std::shared_ptr<MmMemory> allocate(std::size_t bytes);
+  /// Zeroed memory with a descriptor; null where the budget is spent or the library has none. A
+  /// part of the budget is left for kShared: without it no product runs. A library that has refused
+  /// is asked more and more seldom, since each refusal is a line of its own in its log.
+  std::shared_ptr<MmMemory> allocate(std::size_t bytes, MmUse use = MmUse::kKept);
   /// `bytes` from `offset` of `block`, which lives as long as the slice. Null on failure.
   std::shared_ptr<MmMemory> slice(std::shared_ptr<MmMemory> block, std::size_t offset,
                                   std::size_t bytes);
@@ -58,26 +66,30 @@ class MmDevice : public std::enable_shared_from_this<MmDevice> {
     return takes_mask_ ? &masks_[static_cast<std::size_t>(stream)] : nullptr;
   }
   int cores() const { return cores_; }
-  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  std::size_t objects() const { return objects_.load(std::memory_order_relaxed); }
+  std::uint64_t bytes() const;
+  std::size_t objects() const;
 
  private:
   friend class MmMemory;
-  MmDevice(std::shared_ptr<const RknnLibrary> library, MmBudget budget)
-      : library_(std::move(library)), budget_(budget) {}
+  MmDevice(std::shared_ptr<const RknnLibrary> library, MmBudget budget);
   int create(MmType type, rknn_matmul_shape shape, rknn_matmul_ctx& context) const;
   void probe_mask(int cores);
-  bool take(std::size_t bytes);
-  void give_back(std::size_t bytes);
+  bool take(std::size_t bytes, MmUse use);
+  void give_back(std::size_t bytes, MmUse use);
+  void note(bool refused, std::size_t bytes);
 
   const std::shared_ptr<const RknnLibrary> library_;
   const MmBudget budget_;
+  const MmBudget reserve_;  ///< Of the budget, for kShared.
   rknn_matmul_ctx context_ = 0;
   std::vector<rknn_core_mask> masks_ = {RKNN_NPU_CORE_AUTO};
   bool takes_mask_ = false;
   int cores_ = 1;
-  std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<std::size_t> objects_{0};
+  mutable std::mutex mutex_;
+  MmBudget taken_[2] = {{0, 0}, {0, 0}};  ///< By MmUse.
+  std::size_t refused_bytes_ = SIZE_MAX;  ///< The least that the library has refused.
+  unsigned refusals_ = 0;                 ///< One after another.
+  unsigned skips_ = 0;                    ///< Requests of that size to come that are not made.
 };
 
 /// A memory object of the library, or a slice of one. Freed with its last owner.
@@ -103,6 +115,7 @@ class MmMemory {
   std::shared_ptr<MmMemory> block_;  ///< Of a slice.
   rknn_tensor_mem* mem_ = nullptr;
   std::size_t bytes_ = 0;
+  MmUse use_ = MmUse::kKept;
 };
 
 }  // namespace corelane::ggml

@@ -70,10 +70,16 @@ MmEngine::MmEngine(std::shared_ptr<MmDevice> device, const MmOptions& options,
       c_(static_cast<std::size_t>(device->streams())),
       threads_(static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U))) {}
 
-void MmEngine::tell(const std::string& line) {
-  if (std::find(lines_told_.begin(), lines_told_.end(), line) != lines_told_.end()) return;
-  lines_told_.push_back(line);
+/// `kind`: what lines that say the same have in common.
+void MmEngine::tell(const std::string& kind, const std::string& line) {
+  if (std::find(kinds_told_.begin(), kinds_told_.end(), kind) != kinds_told_.end()) return;
+  kinds_told_.push_back(kind);
   told_(line);
+}
+
+std::string MmEngine::taken() const {
+  return std::to_string(device_->bytes() >> 20) + " MiB in " + std::to_string(device_->objects()) +
+         " objects are taken";
 }
 
 std::shared_ptr<MmWeight> MmEngine::make(const MmMatrix& b, MmType type,
@@ -110,10 +116,9 @@ std::shared_ptr<MmWeight> MmEngine::prepare(const MmMatrix& b, MmType type,
   const Span span(figures_.prepare_time);
   auto weight = make(b, type, block, offset);
   if (weight == nullptr)
-    tell("no room for a copy of weights in memory of the NPU (" +
-         std::to_string(device_->bytes() >> 20) + " MiB in " + std::to_string(device_->objects()) +
-         " objects are taken); they stay on the CPU; raise GGML_RKNN_MEMORY_MB or "
-         "GGML_RKNN_OBJECTS, or offload fewer layers");
+    tell("room for weights", "no room for a copy of weights in memory of the NPU (" + taken() +
+                                 "); they stay on the CPU; raise GGML_RKNN_MEMORY_MB or "
+                                 "GGML_RKNN_OBJECTS, or offload fewer layers");
   else
     figures_.copied_bytes += weight->copied;
   return weight;
@@ -150,6 +155,15 @@ void MmEngine::begin_group() {
   a_.forget();
 }
 
+/// The old memory goes first where there is no room for both: the contexts that hold it are gone.
+bool MmEngine::make_staged(std::size_t at, std::size_t bytes) {
+  auto& memory = staged_memory_[at];
+  if (memory != nullptr && memory->size() < bytes) pool_.forget(*memory);
+  if (grow(*device_, memory, bytes)) return true;
+  memory.reset();
+  return grow(*device_, memory, bytes);
+}
+
 /// Written anew for each product, so that contexts pack it anew.
 bool MmEngine::stage(const MmMatrix& b, MmType type) {
   staged_.plan = plan_product(type, b.columns, b.rows, device_->streams(), options_.limits);
@@ -159,9 +173,7 @@ bool MmEngine::stage(const MmMatrix& b, MmType type) {
   staged_.resize_scales();
   for (std::size_t i = 0; i < staged_.plan.tiles.size(); ++i) {
     const MmTile& tile = staged_.plan.tiles[i];
-    if (staged_memory_[i] != nullptr && staged_memory_[i]->size() < tile.bytes(type))
-      pool_.forget(*staged_memory_[i]);
-    if (!grow(*device_, staged_memory_[i], tile.bytes(type))) return false;
+    if (!make_staged(i, tile.bytes(type))) return false;
     fill_tile(b, element_of_b(type), tile, staged_memory_[i]->data(), staged_.scales_of(i),
               threads());
     staged_memory_[i]->written();
@@ -204,50 +216,84 @@ bool MmEngine::multiply_tiles(std::int64_t bucket, const MmWeight& b,
     if (done[i] == 0) c_[i].reset();
   for (std::size_t i = 0; i < at.size(); ++i) {
     if (done[i] != 0) continue;
-    tell(why[i] + "; the product was computed on the CPU, as are others that fail");
+    tell(why[i], why[i] + "; the product was computed on the CPU, as are others that fail");
     return false;
   }
   return true;
 }
 
 /// A is converted once for each part along K, and serves all parts of N.
-bool MmEngine::multiply_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows,
-                             const MmWeight& b, float* c, std::size_t c_row_bytes) {
-  const std::int64_t bucket = next_bucket(rows, pool_.buckets());
+MmEngine::Outcome MmEngine::multiply_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows,
+                                          std::int64_t bucket, const MmWeight& b, float* c,
+                                          std::size_t c_row_bytes) {
   const auto k_parts = static_cast<std::size_t>(b.k_parts());
   for (std::size_t part = 0; part < k_parts; ++part) {
     {
       const Span span(figures_.convert_time);
       if (!a_.convert(a, first, rows, bucket, b.plan.tiles[part], element_of_a(b.plan.type),
                       threads()))
-        return false;
+        return Outcome::kNoMemory;
     }
     std::vector<std::size_t> together;
     for (std::size_t at = part; at < b.plan.tiles.size(); at += k_parts) {
       auto& sums = c_[together.size()];
       const std::int64_t n = b.plan.tiles[at].padded_n;
       const std::size_t bytes = static_cast<std::size_t>(bucket * n) * c_element_bytes(b.plan.type);
-      if (!grow(*device_, sums, bytes)) return false;
+      if (!grow(*device_, sums, bytes)) return Outcome::kNoMemory;
       together.push_back(at);
       if (together.size() < c_.size() && at + k_parts < b.plan.tiles.size()) continue;
-      if (!multiply_tiles(bucket, b, together)) return false;
+      if (!multiply_tiles(bucket, b, together)) return Outcome::kFailed;
       for (std::size_t i = 0; i < together.size(); ++i)
         finish(b, together[i], *c_[i], rows, c, c_row_bytes);
       together.clear();
     }
   }
-  return true;
+  return Outcome::kDone;
 }
 
 bool MmEngine::multiply(const MmMatrix& a, const MmWeight& b, float* c, std::size_t c_row_bytes) {
-  for (std::int64_t first = 0; first < a.rows;) {
+  if (device_->bytes() < short_bytes_) most_rows_ = INT64_MAX;
+  bool unbound = false;
+  bool fewer = false;
+  for (std::int64_t first = 0; first < a.rows && most_rows_ > 0;) {
     const std::int64_t left = a.rows - first;
-    const std::int64_t rows = std::min(left, next_bucket(left, pool_.buckets()));
-    if (!multiply_rows(a, first, rows, b, row_of(c, first, c_row_bytes), c_row_bytes)) return false;
-    first += rows;
+    const std::int64_t bucket = std::min(next_bucket(left, pool_.buckets()), most_rows_.load());
+    const std::int64_t rows = std::min(left, bucket);
+    float* const out = row_of(c, first, c_row_bytes);
+    const Outcome outcome = multiply_rows(a, first, rows, bucket, b, out, c_row_bytes);
+    if (outcome == Outcome::kFailed) return false;
+    if (outcome == Outcome::kDone) {
+      first += rows;
+    } else if (!unbound) {
+      pool_.unbind();  // Contexts keep smaller memory that was replaced.
+      unbound = true;
+    } else {
+      take_fewer_rows(bucket);
+      fewer = true;
+    }
   }
-  return true;
+  if (fewer) tell_shortage();
+  return most_rows_ > 0;
 }
+
+/// Than `bucket`, which there is no memory for; none where that is the least.
+void MmEngine::take_fewer_rows(std::int64_t bucket) {
+  const auto& buckets = pool_.buckets();
+  const auto at = std::lower_bound(buckets.begin(), buckets.end(), bucket);
+  most_rows_ = at == buckets.begin() ? 0 : *(at - 1);
+  short_bytes_ = device_->bytes();
+}
+
+void MmEngine::tell_shortage() {
+  const bool none = most_rows_ == 0;
+  tell(none ? "room for rows" : "room for many rows",
+       std::string(none ? "no" : "little") +
+           " room for the rows and results of products in memory of the NPU (" + taken() + "); " +
+           (none ? "the CPU computes them" : "they run in parts of fewer rows") +
+           "; raise GGML_RKNN_MEMORY_MB or GGML_RKNN_OBJECTS, or offload fewer layers");
+}
+
+bool MmEngine::lacks_memory() const { return most_rows_ == 0 && device_->bytes() >= short_bytes_; }
 
 MmFigures MmEngine::figures() const {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -262,26 +308,31 @@ std::size_t MmEngine::contexts() const {
 }
 
 MmEngine::Products::Products(MmEngine& engine, const MmMatrix& b, MmType type,
-                             const MmWeight* weight)
+                             const MmWeight* weight, bool on_npu)
     : engine_(engine), lock_(engine.mutex_), b_(b), weight_(weight) {
-  if (weight_ != nullptr || engine_.stopped_) return;
+  if (weight_ != nullptr || engine_.stopped_ || !on_npu || engine_.lacks_memory()) return;
   const Span span(engine_.figures_.prepare_time);
   if (engine_.stage(b, type))
     weight_ = &engine_.staged_;
   else
-    engine_.tell(
-        "no memory of the NPU for the second matrix of a product; it was computed on the "
-        "CPU, as are others that fail");
+    engine_.tell("room for a matrix",
+                 "no memory of the NPU for the first matrix of a product, which is no weight (" +
+                     engine_.taken() +
+                     "); it was computed on the CPU, as are others that fail; raise "
+                     "GGML_RKNN_MEMORY_MB or GGML_RKNN_OBJECTS, or offload fewer layers");
 }
 
-bool MmEngine::Products::multiply(const MmMatrix& a, float* c, std::size_t c_row_bytes) {
+bool MmEngine::Products::multiply(const MmMatrix& a, float* c, std::size_t c_row_bytes,
+                                  const MmFallback& other) {
   ++engine_.figures_.products;
   const bool done =
       weight_ != nullptr && !engine_.stopped_ && engine_.multiply(a, *weight_, c, c_row_bytes);
   if (!done) {
     ++engine_.figures_.failed;
     const Span span(engine_.figures_.failed_time);
-    multiply_plainly(a, b_, c, c_row_bytes);
+    // At the end of a process threads of the host's may be gone.
+    if (engine_.stopped_ || other == nullptr || !other())
+      multiply_plainly(a, b_, c, c_row_bytes, engine_.stopped_ ? 1 : engine_.threads());
   }
   engine_.a_.written(c, static_cast<std::size_t>(a.rows) * c_row_bytes);
   return done;

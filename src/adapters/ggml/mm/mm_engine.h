@@ -40,6 +40,9 @@ struct MmFigures {
   std::uint64_t failed_time = 0;
 };
 
+/// Computes a product on the CPU in another way than by its definition; false where it cannot.
+using MmFallback = std::function<bool()>;
+
 class MmEngine {
  public:
   /// `told`: gets one line about each kind of failure, once. Null, with one line in `why`, where
@@ -68,6 +71,9 @@ class MmEngine {
   bool is_idle() const;
   /// Before the bytes of the weight change or go.
   void release(const std::shared_ptr<MmWeight>& weight);
+  /// A product had no memory for the least number of rows, and none was given back since then: each
+  /// is computed on the CPU. From any thread.
+  bool lacks_memory() const;
 
   /// One B and, while it is there, any number of products with it. `weight`: null for a B that may
   /// be another one the next time; it is copied.
@@ -85,13 +91,18 @@ class MmEngine {
   std::shared_ptr<MmWeight> make(const MmMatrix& b, MmType type,
                                  const std::shared_ptr<MmMemory>& block, std::size_t offset);
   bool stage(const MmMatrix& b, MmType type);
+  bool make_staged(std::size_t at, std::size_t bytes);
+  enum class Outcome { kDone, kNoMemory, kFailed };
   bool multiply(const MmMatrix& a, const MmWeight& b, float* c, std::size_t c_row_bytes);
-  bool multiply_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows, const MmWeight& b,
-                     float* c, std::size_t c_row_bytes);
+  Outcome multiply_rows(const MmMatrix& a, std::int64_t first, std::int64_t rows,
+                        std::int64_t bucket, const MmWeight& b, float* c, std::size_t c_row_bytes);
+  void take_fewer_rows(std::int64_t bucket);
+  void tell_shortage();
   bool multiply_tiles(std::int64_t bucket, const MmWeight& b, const std::vector<std::size_t>& at);
   void finish(const MmWeight& b, std::size_t at, const MmMemory& sums, std::int64_t rows, float* c,
               std::size_t c_row_bytes);
-  void tell(const std::string& line);
+  std::string taken() const;
+  void tell(const std::string& kind, const std::string& line);
 
   const MmOptions options_;
   const std::shared_ptr<MmDevice> device_;
@@ -103,7 +114,11 @@ class MmEngine {
   std::vector<std::shared_ptr<MmMemory>> c_;  ///< One for each stream of the device.
   std::vector<std::shared_ptr<MmMemory>> staged_memory_;
   MmWeight staged_;
-  std::vector<std::string> lines_told_;
+  std::vector<std::string> kinds_told_;
+  /// The bucket that rows and results had memory for at last, 0 for none, and the bytes that were
+  /// taken then: with fewer taken, larger ones are tried again.
+  std::atomic<std::int64_t> most_rows_{INT64_MAX};
+  std::atomic<std::uint64_t> short_bytes_{0};
   MmFigures figures_;
   std::atomic<int> threads_;
 };
@@ -111,10 +126,13 @@ class MmEngine {
 /// Holds the NPU from its making to its end, in one thread.
 class MmEngine::Products {
  public:
-  Products(MmEngine& engine, const MmMatrix& b, MmType type, const MmWeight* weight);
-  /// `a`: columns as B. `c`: (rows of a, rows of b) floats. False: the NPU failed and the CPU
-  /// computed it.
-  bool multiply(const MmMatrix& a, float* c, std::size_t c_row_bytes);
+  /// `on_npu`: false where no product is to be tried there.
+  Products(MmEngine& engine, const MmMatrix& b, MmType type, const MmWeight* weight,
+           bool on_npu = true);
+  /// `a`: columns as B. `c`: (rows of a, rows of b) floats. False: the CPU computed it, by `other`
+  /// where there is one and it can.
+  bool multiply(const MmMatrix& a, float* c, std::size_t c_row_bytes,
+                const MmFallback& other = nullptr);
 
  private:
   MmEngine& engine_;

@@ -195,6 +195,100 @@ TEST_F(Engine, BeyondTheBudgetAWeightFindsNoRoomAndThatIsToldOnce) {
   EXPECT_EQ(engine_->allocated(), 0U);
 }
 
+TEST_F(Engine, AKindOfFailureIsToldOnceThoughItsFiguresDiffer) {
+  MmOptions options;
+  options.budget.bytes = 12 << 20;
+  open(options);
+  const auto first = engine_->device().allocate(4 << 20);
+  const auto large = random_matrix(2048, 2048, RowForm::kHalves, 4);
+  EXPECT_EQ(engine_->prepare(large.view, MmType::kF16, nullptr, 0), nullptr);
+  const auto second = engine_->device().allocate(2 << 20);
+  EXPECT_EQ(engine_->prepare(large.view, MmType::kF16, nullptr, 0), nullptr);
+  EXPECT_THAT(told_, SizeIs(1));
+}
+
+TEST_F(Engine, ALibraryThatHasRefusedMemoryIsAskedMoreAndMoreSeldom) {
+  open();
+  const auto b = random_matrix(64, 64, RowForm::kHalves, 4);
+  TestLibrary::lacks_memory = true;
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_EQ(engine_->prepare(b.view, MmType::kF16, nullptr, 0), nullptr);
+  EXPECT_LT(TestLibrary::memory_asked, 12);
+  TestLibrary::lacks_memory = false;
+  EXPECT_NE(engine_->device().allocate(4096), nullptr) << "smaller than what was refused";
+  EXPECT_NE(engine_->prepare(b.view, MmType::kF16, nullptr, 0), nullptr);
+}
+
+TEST_F(Engine, WeightsLeaveRoomForRowsAndResults) {
+  MmOptions options;
+  options.budget.bytes = 4 << 20;
+  open(options);
+  const auto a = random_matrix(200, 64, RowForm::kFloats, 3);
+  const auto b = random_matrix(64, 64, RowForm::kHalves, 4);
+  const auto weight = engine_->prepare(b.view, MmType::kF16, nullptr, 0);
+  std::vector<std::shared_ptr<MmMemory>> taken;
+  while (auto memory = engine_->device().allocate(65536)) taken.push_back(std::move(memory));
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get()), 1e-6);
+  EXPECT_LT(product(a.view, b.view, MmType::kInt8, nullptr), 5e-4);
+  EXPECT_THAT(told_, SizeIs(0));
+  taken.clear();
+  while (auto memory = engine_->device().allocate(4096)) taken.push_back(std::move(memory));
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get()), 1e-6) << "of descriptors, too";
+}
+
+TEST_F(Engine, WhereMemoryIsShortProductsRunInPartsOfFewerRows) {
+  MmOptions options;
+  options.budget.bytes = 100000;
+  open(options);
+  const auto b = random_matrix(64, 64, RowForm::kHalves, 4);
+  const auto weight = engine_->prepare(b.view, MmType::kF16, nullptr, 0);
+  ASSERT_NE(weight, nullptr);
+  for (const std::int64_t rows : {8, 512, 512, 100, 8}) {
+    const auto a = random_matrix(rows, 64, RowForm::kFloats, 3);
+    EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get()), 1e-6) << rows;
+  }
+  ASSERT_THAT(told_, SizeIs(1));
+  EXPECT_THAT(told_[0], HasSubstr("parts of fewer rows"));
+  EXPECT_EQ(engine_->figures().failed, 0U);
+}
+
+TEST_F(Engine, ProductsWithoutMemoryForTheirRowsAreToldOnceAndGoOnOnceThereIsSome) {
+  MmOptions options;
+  options.budget.bytes = 1 << 20;
+  open(options);
+  const auto a = random_matrix(100, 64, RowForm::kFloats, 3);
+  const auto b = random_matrix(64, 64, RowForm::kHalves, 4);
+  const auto weight = engine_->prepare(b.view, MmType::kF16, nullptr, 0);
+  std::vector<std::shared_ptr<MmMemory>> taken;
+  while (auto memory = engine_->device().allocate(4096, MmUse::kShared))
+    taken.push_back(std::move(memory));
+  EXPECT_FALSE(engine_->lacks_memory()) << "not known yet";
+  for (int i = 0; i < 3; ++i)
+    EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get(), false), 1e-10);
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, nullptr, false), 1e-10);
+  EXPECT_TRUE(engine_->lacks_memory());
+  EXPECT_THAT(told_.back(), HasSubstr("no room for the rows and results of products"));
+  EXPECT_THAT(told_, SizeIs(1));
+  taken.clear();
+  EXPECT_FALSE(engine_->lacks_memory());
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get()), 1e-6);
+}
+
+TEST_F(Engine, AFailedProductIsComputedByTheFallbackThatIsGiven) {
+  open();
+  const auto a = random_matrix(8, 40, RowForm::kFloats, 3);
+  const auto b = random_matrix(30, 40, RowForm::kFloats, 4);
+  std::vector<float> c(8 * 30);
+  for (const bool can : {true, false}) {
+    TestLibrary::failing_runs = 1;
+    c[0] = 7;
+    MmEngine::Products products(*engine_, b.view, MmType::kF16, nullptr);
+    EXPECT_FALSE(products.multiply(a.view, c.data(), 30 * 4, [can] { return can; }));
+    EXPECT_EQ(c[0] == 7, can);
+  }
+  EXPECT_LT(error_of(a.view, b.view, c, 30), 1e-10);
+}
+
 TEST_F(Engine, ReleasedWeightsLeaveNothingBehind) {
   open();
   const auto a = random_matrix(8, 96, RowForm::kFloats, 3);

@@ -34,6 +34,7 @@ void read_row(const MmMatrix& matrix, std::int64_t row, float* out);
 
 /// The product by definition, sums in f32: what is computed where the NPU failed. C is (rows of A,
 /// rows of B), `c_row_bytes` from row to row.
-void multiply_plainly(const MmMatrix& a, const MmMatrix& b, float* c, std::size_t c_row_bytes);
+void multiply_plainly(const MmMatrix& a, const MmMatrix& b, float* c, std::size_t c_row_bytes,
+                      int threads);
 
 }  // namespace corelane::ggml

@@ -27,6 +27,10 @@ MmContext* MmPool::find(MmType type, const MmTile& tile, int stream, const MmMem
   return entries_.front().context.get();
 }
 
+void MmPool::unbind() {
+  for (Entry& entry : entries_) entry.context->unbind();
+}
+
 void MmPool::set_buckets(std::vector<std::int64_t> buckets) {
   if (buckets == buckets_) return;
   buckets_ = std::move(buckets);

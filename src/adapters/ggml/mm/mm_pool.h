@@ -27,6 +27,8 @@ class MmPool {
   /// For a product with `b`, whose size fits, in a stream of the device. Valid for as many calls
   /// more as there are streams. Null, with a line in `why`, where the library makes none.
   MmContext* find(MmType type, const MmTile& tile, int stream, const MmMemory& b, std::string& why);
+  /// Contexts keep no A and no C that is not needed any more.
+  void unbind();
   /// Destroys the contexts that hold `b`, which is going.
   void forget(const MmMemory& b);
 

@@ -1,6 +1,7 @@
 #include "adapters/ggml/mm/mm_rows.h"
 
 #include <cstring>
+#include <utility>
 
 #include "adapters/ggml/mm/mm_threads.h"
 #include "adapters/ggml/mm/mm_weight.h"
@@ -52,9 +53,11 @@ bool grow(MmDevice& device, std::shared_ptr<MmMemory>& memory, std::size_t bytes
   if (memory != nullptr && memory->size() >= bytes) return true;
   std::size_t rounded = 4096;
   while (rounded < bytes) rounded *= 2;
-  memory.reset();
-  memory = device.allocate(rounded);
-  return memory != nullptr;
+  auto larger = device.allocate(rounded, MmUse::kShared);
+  if (larger == nullptr && bytes < rounded) larger = device.allocate(bytes, MmUse::kShared);
+  if (larger == nullptr) return false;
+  memory = std::move(larger);
+  return true;
 }
 
 }  // namespace corelane::ggml

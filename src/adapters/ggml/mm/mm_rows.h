@@ -47,8 +47,9 @@ class MmRows {
   std::uint64_t conversions_ = 0;
 };
 
-/// Replaces `memory` where it holds fewer than `bytes`, by a power of two, since contexts keep the
-/// old one until they bind the new one. False, and `memory` null, where there is no room.
+/// Replaces `memory` where it holds fewer than `bytes`, by a power of two where there is room for
+/// it, since contexts keep the old one until they bind the new one. False, and `memory` as it was,
+/// where there is no room.
 bool grow(MmDevice& device, std::shared_ptr<MmMemory>& memory, std::size_t bytes);
 
 }  // namespace corelane::ggml

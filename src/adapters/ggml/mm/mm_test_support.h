@@ -73,12 +73,14 @@ inline double bound_of(MmType type) {
   return kBounds[static_cast<int>(type)];
 }
 
-/// Our library, loaded once; runs fail while `failing_runs` is above 0, and contexts while
-/// `failing_creates` is.
+/// Our library, loaded once; runs fail while `failing_runs` is above 0, contexts while
+/// `failing_creates` is, and memory while `lacks_memory` is set.
 struct TestLibrary {
   inline static std::atomic<int> failing_runs{0};
   inline static std::atomic<int> failing_creates{0};
   inline static std::atomic<int> creates{0};
+  inline static std::atomic<bool> lacks_memory{false};
+  inline static std::atomic<int> memory_asked{0};
   inline static std::atomic<int> bindings_of_b{0};
   /// As older releases do.
   inline static std::atomic<bool> refuses_masks_of_several{false};
@@ -97,6 +99,10 @@ struct TestLibrary {
     if ((lacks_types >> info->type & 1U) != 0) return RKNN_ERR_PARAM_INVALID;
     if (failing_creates.load() > 0 && failing_creates.fetch_sub(1) > 0) return RKNN_ERR_MALLOC_FAIL;
     return real.matmul_create_dynamic_shape(ctx, info, count, shapes, io);
+  }
+  static rknn_tensor_mem* create_mem(rknn_context ctx, std::uint32_t size) {
+    ++memory_asked;
+    return lacks_memory ? nullptr : real.create_mem(ctx, size);
   }
   static int set_io_mem(rknn_matmul_ctx ctx, rknn_tensor_mem* mem, rknn_matmul_tensor_attr* attr) {
     if (attr->name[0] == 'B') ++bindings_of_b;
@@ -118,7 +124,9 @@ struct TestLibrary {
     call.matmul_create_dynamic_shape = create;
     call.matmul_set_io_mem = set_io_mem;
     call.matmul_set_core_mask = set_core_mask;
-    failing_runs = failing_creates = creates = bindings_of_b = 0;
+    call.create_mem = create_mem;
+    failing_runs = failing_creates = creates = bindings_of_b = memory_asked = 0;
+    lacks_memory = false;
     refuses_masks_of_several = false;
     lacks_types = 0;
     for (auto& count : masks_set) count = 0;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "adapters/ggml/plugin/ggml_cpu.h"
 #include "adapters/ggml/plugin/ggml_plugin.h"
 
 namespace corelane::ggml {
@@ -127,7 +128,7 @@ Answer check_place(const abi::Tensor& node) {
   const bool held = buffer->buft == buffer_type() && buffer->usage == abi::kUsageWeights;
   if (!plugin().options.accel && !held) return Answer::kNotWeights;
   if (!enough_rows(weight, node.src[1]->ne[1], held)) return Answer::kFewRows;
-  if (lacks_room(weight)) return Answer::kMemory;
+  if (lacks_room(weight) || plugin().engine->lacks_memory()) return Answer::kMemory;
   return Answer::kYes;
 }
 
@@ -155,8 +156,7 @@ Answer can_compute(const abi::Tensor& node) {
   return check_place(node);
 }
 
-void trace(const abi::Tensor& node, MmType type, bool weight, bool on_npu) {
-  const abi::Tensor& a = *node.src[1];
+void trace(const abi::Tensor& node, const abi::Tensor& a, MmType type, bool weight, bool on_npu) {
   log_line(abi::kLogInfo, std::string(node.name) + ": M " + std::to_string(a.ne[1]) + ", K " +
                               std::to_string(a.ne[0]) + ", N " + std::to_string(node.ne[0]) + ", " +
                               name_of(type) + (weight ? ", weight" : "") +
@@ -175,35 +175,73 @@ void stop_at_exit(MmType type) {
   });
 }
 
+/// Made when it is needed first, and never destroyed: threads may compute until the end.
+HostCpu& host_cpu() {
+  static HostCpu& cpu = *new HostCpu(*plugin().host);
+  return cpu;
+}
+
+/// Of one matrix of a node where the NPU does not compute it: the host's own backend is quicker
+/// than the definition. Null where it does not multiply these types.
+MmFallback on_host_cpu(const abi::Tensor& b, const abi::Tensor& a, const MmMatrix& b_matrix,
+                       const MmMatrix& a_matrix, float* c, std::size_t c_row_bytes) {
+  if (!HostCpu::takes(b.type, a.type)) return nullptr;
+  const auto place = [](const abi::Tensor& tensor, const MmMatrix& matrix) {
+    return CpuMatrix{tensor.type, matrix.columns, matrix.rows, matrix.row_bytes,
+                     const_cast<void*>(matrix.data)};
+  };
+  const CpuProduct product{place(b, b_matrix),
+                           place(a, a_matrix),
+                           {abi::kTypeF32, b_matrix.rows, a_matrix.rows, c_row_bytes, c}};
+  // Hosts without OpenMP start threads for each graph.
+  constexpr std::int64_t kWorthThreads = 1 << 24;
+  const bool large = a_matrix.rows * b_matrix.rows * b_matrix.columns >= kWorthThreads;
+  const int threads = large ? plugin().engine->threads() : 1;
+  return [product, threads] { return host_cpu().compute({product}, threads) >= 0; };
+}
+
+/// The matrices of `a` that one matrix of the first tensor is multiplied with: a range of each of
+/// the upper dimensions.
+struct Slices {
+  std::int64_t begin2, end2, begin3, end3;
+};
+
 /// B is brought to the NPU once for all the matrices that it is multiplied with.
+void compute_matrix(const abi::Tensor& node, const abi::Tensor& b, const abi::Tensor& a,
+                    const MmMatrix& matrix, const Slices& slices, bool counted) {
+  const abi::TypeTraits& a_traits = *plugin().host->call.get_type_traits(a.type);
+  const MmType type = type_of_weight(b, *plugin().host->call.get_type_traits(b.type));
+  const auto weight = weight_of(b, matrix, type);
+  const MmType used = weight == nullptr ? type_of_other(type, a.ne[1]) : type;
+  const bool to_cpu =
+      weight == nullptr && lacks_room(b) && HostCpu::takes(b.type, a.type) && host_cpu().is_there();
+  MmEngine::Products products(*plugin().engine, matrix, used, weight.get(), !to_cpu);
+  for (std::int64_t j3 = slices.begin3; j3 < slices.end3; ++j3)
+    for (std::int64_t j2 = slices.begin2; j2 < slices.end2; ++j2) {
+      auto* c = reinterpret_cast<float*>(static_cast<char*>(node.data) +
+                                         static_cast<std::size_t>(j2) * node.nb[2] +
+                                         static_cast<std::size_t>(j3) * node.nb[3]);
+      const MmMatrix rows = matrix_of(a, a_traits, j2, j3);
+      const bool on_npu =
+          products.multiply(rows, c, node.nb[1], on_host_cpu(b, a, matrix, rows, c, node.nb[1]));
+      stop_at_exit(used);
+      if (!counted) continue;
+      plugin().stats.offloaded(weight != nullptr, element_of_b(used) == MmElement::kInt4);
+      if (plugin().options.trace) trace(node, a, used, weight != nullptr, on_npu);
+    }
+}
+
 void compute(const abi::Tensor& node, bool counted) {
-  const HostFunctions& call = plugin().host->call;
-  const abi::Tensor& b = *node.src[0];
-  const abi::Tensor& a = *node.src[1];
-  const abi::TypeTraits& b_traits = *call.get_type_traits(b.type);
-  const abi::TypeTraits& a_traits = *call.get_type_traits(a.type);
   if (node.ne[0] * node.ne[1] * node.ne[2] * node.ne[3] == 0) return;
-  const MmType type = type_of_weight(b, b_traits);
+  const abi::Tensor& b = *node.src[0];
+  const abi::TypeTraits& traits = *plugin().host->call.get_type_traits(b.type);
+  const abi::Tensor& a = *node.src[1];
   const std::int64_t r2 = a.ne[2] / b.ne[2];
   const std::int64_t r3 = a.ne[3] / b.ne[3];
   for (std::int64_t i3 = 0; i3 < b.ne[3]; ++i3)
-    for (std::int64_t i2 = 0; i2 < b.ne[2]; ++i2) {
-      const MmMatrix matrix = matrix_of(b, b_traits, i2, i3);
-      const auto weight = weight_of(b, matrix, type);
-      const MmType used = weight == nullptr ? type_of_other(type, a.ne[1]) : type;
-      MmEngine::Products products(*plugin().engine, matrix, used, weight.get());
-      for (std::int64_t j3 = i3 * r3; j3 < (i3 + 1) * r3; ++j3)
-        for (std::int64_t j2 = i2 * r2; j2 < (i2 + 1) * r2; ++j2) {
-          auto* c = reinterpret_cast<float*>(static_cast<char*>(node.data) +
-                                             static_cast<std::size_t>(j2) * node.nb[2] +
-                                             static_cast<std::size_t>(j3) * node.nb[3]);
-          const bool on_npu = products.multiply(matrix_of(a, a_traits, j2, j3), c, node.nb[1]);
-          stop_at_exit(used);
-          if (!counted) continue;
-          plugin().stats.offloaded(weight != nullptr, element_of_b(used) == MmElement::kInt4);
-          if (plugin().options.trace) trace(node, used, weight != nullptr, on_npu);
-        }
-    }
+    for (std::int64_t i2 = 0; i2 < b.ne[2]; ++i2)
+      compute_matrix(node, b, a, matrix_of(b, traits, i2, i3),
+                     {i2 * r2, (i2 + 1) * r2, i3 * r3, (i3 + 1) * r3}, counted);
   forget_weights_in(node);
 }
 

@@ -433,6 +433,31 @@ TEST_F(Plugged, AWeightThatFoundNoRoomStaysOnTheCpu) {
   EXPECT_TRUE(supported(fake_product(weights, activations))) << "written anew";
 }
 
+/// In a process whose products have no memory yet.
+TEST_F(Plugged, ProductsWithoutMemoryForTheirRowsStayOnTheCpu) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+        abi::Tensor activations = fake_tensor(abi::kTypeF32, kColumns, 512);
+        const abi::Tensor node = fake_product(weights, activations);
+        const auto ours = buffer(weights.nb[3], abi::kUsageWeights);
+        place(weights, ours);
+        const auto b = random_matrix(kRows, kColumns, RowForm::kHalves, 9);
+        std::memcpy(weights.data, b.view.data, weights.nb[3]);
+        std::vector<std::shared_ptr<MmMemory>> taken;
+        while (auto memory = plugin().engine->device().allocate(4096, MmUse::kShared))
+          taken.push_back(std::move(memory));
+        const bool yes_at_first = supported(node);
+        const bool right = computed(weights, b.view) < 1e-6;
+        const bool no_then = !supported(node);
+        taken.clear();
+        const bool yes_again = supported(node);
+        ::_exit((yes_at_first ? 0 : 1) + (right ? 0 : 2) + (no_then ? 0 : 4) + (yes_again ? 0 : 8));
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST_F(Plugged, TheRegistryHasThePluginApiOfItsHost) {
   EXPECT_EQ(registry_->api_version, fake_version() == "0.27.0" ? 3 : 2);
   EXPECT_EQ(fake_alignment(type_), 64U);
