@@ -204,8 +204,8 @@ bool MmEngine::multiply_tiles(std::int64_t bucket, const MmWeight& b,
   std::vector<std::string> why(at.size());
   std::vector<MmContext*> contexts;
   for (std::size_t i = 0; i < at.size(); ++i)
-    contexts.push_back(
-        pool_.find(b.plan.type, b.plan.tiles[at[i]], static_cast<int>(i), *b.tiles[at[i]], why[i]));
+    contexts.push_back(pool_.find(b.plan.type, b.plan.tiles[at[i]], static_cast<int>(i),
+                                  *b.tiles[at[i]], &b == &staged_, why[i]));
   std::vector<char> done(at.size());
   for_each_of(at.size(), [&](std::size_t i) {
     done[i] = contexts[i] != nullptr &&

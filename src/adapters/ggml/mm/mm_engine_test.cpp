@@ -289,6 +289,22 @@ TEST_F(Engine, AFailedProductIsComputedByTheFallbackThatIsGiven) {
   EXPECT_LT(error_of(a.view, b.view, c, 30), 1e-10);
 }
 
+TEST_F(Engine, MatricesThatAreNoWeightsKeepAFewContextsOfTheirOwn) {
+  open();
+  const auto a = random_matrix(8, 64, RowForm::kFloats, 3);
+  const auto b = random_matrix(64, 64, RowForm::kHalves, 4);
+  const auto weight = engine_->prepare(b.view, MmType::kF16, nullptr, 0);
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get()), 1e-6);
+  for (std::int64_t n = 32; n <= 32 * 40; n += 32) {
+    const auto growing = random_matrix(n, 64, RowForm::kHalves, 5);
+    EXPECT_LT(product(a.view, growing.view, MmType::kF16, nullptr), 1e-6) << n;
+  }
+  EXPECT_LE(engine_->contexts(), 9U);
+  const int before = TestLibrary::bindings_of_b;
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get()), 1e-6);
+  EXPECT_EQ(TestLibrary::bindings_of_b, before) << "the weight is still packed";
+}
+
 TEST_F(Engine, ReleasedWeightsLeaveNothingBehind) {
   open();
   const auto a = random_matrix(8, 96, RowForm::kFloats, 3);

@@ -2,7 +2,8 @@
 ///
 /// A B of weights finds the context that it ran in before, where it lies packed. When there are as
 /// many contexts as allowed, the one that was used least lately serves another B of its K and N, or
-/// goes. One call at a time.
+/// goes. A B that is written anew for each product is packed anew in any case: contexts of such are
+/// few, or a host with matrices of ever new sizes would fill the memory. One call at a time.
 #pragma once
 
 #include <algorithm>
@@ -24,9 +25,11 @@ class MmPool {
         buckets_(std::move(buckets)),
         max_contexts_(std::max(max_contexts, kLeastContexts)) {}
 
-  /// For a product with `b`, whose size fits, in a stream of the device. Valid for as many calls
-  /// more as there are streams. Null, with a line in `why`, where the library makes none.
-  MmContext* find(MmType type, const MmTile& tile, int stream, const MmMemory& b, std::string& why);
+  /// For a product with `b`, whose size fits, in a stream of the device. `staged`: not a weight's.
+  /// Valid for as many calls more as there are streams. Null, with a line in `why`, where the
+  /// library makes none.
+  MmContext* find(MmType type, const MmTile& tile, int stream, const MmMemory& b, bool staged,
+                  std::string& why);
   /// Contexts keep no A and no C that is not needed any more.
   void unbind();
   /// Destroys the contexts that hold `b`, which is going.
@@ -40,7 +43,10 @@ class MmPool {
  private:
   /// As many as products run at the same time.
   static constexpr std::size_t kLeastContexts = 3;
+  /// Of B that are not weights: two of attention, and as many for layers of another width.
+  static constexpr std::size_t kMostStaged = 8;
   struct Entry {
+    bool staged;
     MmType type;
     std::int64_t k;
     std::int64_t n;
@@ -50,6 +56,8 @@ class MmPool {
   const std::shared_ptr<MmDevice> device_;
   std::vector<std::int64_t> buckets_;
   const std::size_t max_contexts_;
+  std::list<Entry>::iterator victim(bool staged);
+
   std::list<Entry> entries_;  ///< The one used last first.
 };
 
