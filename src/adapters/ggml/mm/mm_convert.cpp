@@ -118,6 +118,28 @@ void halves_to_floats(const std::uint16_t* in, std::size_t count, float* out) {
 
 namespace {
 
+MM_CLONES std::uint32_t largest_bits(const float* row, std::size_t count) {
+  std::uint32_t largest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t bits;
+    std::memcpy(&bits, row + i, sizeof bits);
+    bits &= 0x7fffffffU;
+    largest = largest < bits ? bits : largest;
+  }
+  return largest;
+}
+
+}  // namespace
+
+float scale_for_halves(const float* row, std::size_t count) {
+  const float largest = float_of(largest_bits(row, count));  // Magnitudes in order of their bits.
+  const bool held = largest == 0 || (largest >= 0x1p-10F && largest <= 65504.0F);
+  if (held || !std::isfinite(largest)) return 1;
+  return std::ldexp(1.0F, std::clamp(std::ilogb(largest) - 11, -100, 120));
+}
+
+namespace {
+
 constexpr std::size_t kLongestBlock = 512;
 
 using Signs = std::array<float, kLongestBlock>;

@@ -10,6 +10,11 @@ namespace corelane::ggml {
 void floats_to_halves(const float* in, std::size_t count, std::uint16_t* out);
 void halves_to_floats(const std::uint16_t* in, std::size_t count, float* out);
 
+/// The power of two that a row is divided by before it becomes halves: 1 where its largest element
+/// is one that they hold well, or is not finite; else such that the largest becomes 2048 to 4096,
+/// as far as floats reach.
+float scale_for_halves(const float* row, std::size_t count);
+
 /// Multiplies blocks of a row by fixed signs and the normalised Hadamard matrix, in place: blocks
 /// of 512, or of the largest power of two that fits, one after another; where that leaves a rest,
 /// one more block that ends with the row. All of it is orthogonal: the product of two rows turned

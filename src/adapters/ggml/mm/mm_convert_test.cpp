@@ -200,6 +200,23 @@ TEST(MmConvert, SumsOfBothWidthsAreScaledAndAdded) {
   }
 }
 
+TEST(MmConvert, RowsBeyondTheRangeOfHalvesAreScaledByAPowerOfTwo) {
+  std::vector<float> row(37, 0.0F);
+  EXPECT_EQ(scale_for_halves(row.data(), row.size()), 1);
+  for (const float held : {0x1p-10F, 0.5F, -65504.0F, kInfinity, std::nanf("")}) {
+    row[36] = held;
+    EXPECT_EQ(scale_for_halves(row.data(), row.size()), 1) << held;
+  }
+  for (const float beyond : {1e-30F, 9e-4F, -65505.0F, 1e5F, -3e38F}) {
+    row[36] = beyond;
+    const float scale = scale_for_halves(row.data(), row.size());
+    int exponent = 0;
+    EXPECT_EQ(std::frexp(scale, &exponent), 0.5F) << beyond;
+    EXPECT_GE(std::fabs(beyond) / scale, beyond == 1e-30F ? 1.0F : 2048.0F) << beyond;
+    EXPECT_LT(std::fabs(beyond) / scale, 4096.0F) << beyond;
+  }
+}
+
 TEST(MmConvert, RowsOfZerosAndRowsThatAreNotFiniteGiveProductsThatAreTheSame) {
   std::vector<float> row(32, 0.0F);
   std::vector<std::int8_t> out(row.size(), 1);

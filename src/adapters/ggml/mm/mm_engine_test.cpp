@@ -305,6 +305,28 @@ TEST_F(Engine, MatricesThatAreNoWeightsKeepAFewContextsOfTheirOwn) {
   EXPECT_EQ(TestLibrary::bindings_of_b, before) << "the weight is still packed";
 }
 
+TEST_F(Engine, RowsBeyondTheRangeOfFloat16AreAsExactAsOthers) {
+  MmOptions options;
+  options.limits.max_k = 128;
+  open(options);
+  const auto b = random_matrix(64, 300, RowForm::kHalves, 4);
+  for (const float scale : {1e5F, 1e-7F, 1e-30F, 1e30F}) {
+    auto a = random_matrix(20, 300, RowForm::kFloats, 3);
+    for (std::size_t i = 0; i < 10 * 300; ++i) a.floats[i] *= scale;
+    MmMatrix some = a.view;
+    some.rows = 10;
+    EXPECT_LT(product(some, b.view, MmType::kF16, nullptr), 1e-6) << scale;
+    some.data = a.floats.data() + 10 * 300;
+    EXPECT_LT(product(some, b.view, MmType::kF16, nullptr), 1e-6) << "the rows of usual size";
+    some.data = a.view.data;
+    some.rows = 20;
+    EXPECT_LT(product(some, b.view, MmType::kF16, nullptr), 1e-6) << "both";
+  }
+  auto a = random_matrix(8, 300, RowForm::kFloats, 3);
+  a.floats[9] = 1e5F;
+  EXPECT_LT(product(a.view, b.view, MmType::kF16, nullptr), 1e-6) << "a single large one";
+}
+
 TEST_F(Engine, ReleasedWeightsLeaveNothingBehind) {
   open();
   const auto a = random_matrix(8, 96, RowForm::kFloats, 3);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "adapters/ggml/mm/mm_convert.h"
 #include "adapters/ggml/mm/mm_threads.h"
 #include "adapters/ggml/mm/mm_weight.h"
 
@@ -29,7 +30,16 @@ bool MmRows::convert(const MmMatrix& a, std::int64_t first, std::int64_t rows, s
         floats = static_cast<const float*>(a.row(first + i));
       else
         read_row(a, first + i, scratch + padded);
+      const float scale = element == MmElement::kF16 && a.form != RowForm::kHalves
+                              ? scale_for_halves(floats + tile.k0, static_cast<std::size_t>(tile.k))
+                              : 1.0F;
+      if (scale != 1.0F) {
+        float* const scaled = scratch + padded;
+        for (std::int64_t k = tile.k0; k < tile.k0 + tile.k; ++k) scaled[k] = floats[k] / scale;
+        floats = scaled;
+      }
       scales_[static_cast<std::size_t>(i)] =
+          scale *
           fill_row(floats, element, tile, scratch, out + static_cast<std::size_t>(i) * pitch);
     }
   });
