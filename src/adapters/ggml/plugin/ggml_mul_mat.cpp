@@ -101,6 +101,26 @@ MmMatrix matrix_of(const abi::Tensor& tensor, const abi::TypeTraits& traits, std
   return matrix;
 }
 
+/// Rows one after another, also from one matrix to the next.
+bool rows_follow(const abi::Tensor& tensor) {
+  return (tensor.ne[2] == 1 ||
+          tensor.nb[2] == tensor.nb[1] * static_cast<std::size_t>(tensor.ne[1])) &&
+         (tensor.ne[3] == 1 ||
+          tensor.nb[3] == tensor.nb[1] * static_cast<std::size_t>(tensor.ne[1] * tensor.ne[2]));
+}
+
+/// One first matrix for all the matrices of the second tensor, which lie as one does.
+bool is_one_product(const abi::Tensor& node) {
+  return node.src[0]->ne[2] * node.src[0]->ne[3] == 1 && rows_follow(*node.src[1]) &&
+         rows_follow(node);
+}
+
+/// Of the products that the node is computed as.
+std::int64_t rows_of(const abi::Tensor& node) {
+  const abi::Tensor& a = *node.src[1];
+  return is_one_product(node) ? a.ne[1] * a.ne[2] * a.ne[3] : a.ne[1];
+}
+
 /// `held`: the weight lies in a buffer of the plugin, which tells when it is freed. The host may
 /// have freed another one by the time its weights are measured.
 bool enough_rows(const abi::Tensor& weight, std::int64_t rows, bool held) {
@@ -127,7 +147,7 @@ Answer check_place(const abi::Tensor& node) {
   if (((weight.flags | root.flags) & abi::kFlagParam) != 0) return Answer::kNotWeights;
   const bool held = buffer->buft == buffer_type() && buffer->usage == abi::kUsageWeights;
   if (!plugin().options.accel && !held) return Answer::kNotWeights;
-  if (!enough_rows(weight, node.src[1]->ne[1], held)) return Answer::kFewRows;
+  if (!enough_rows(weight, rows_of(node), held)) return Answer::kFewRows;
   if (lacks_room(weight) || plugin().engine->lacks_memory()) return Answer::kMemory;
   return Answer::kYes;
 }
@@ -235,7 +255,11 @@ void compute(const abi::Tensor& node, bool counted) {
   if (node.ne[0] * node.ne[1] * node.ne[2] * node.ne[3] == 0) return;
   const abi::Tensor& b = *node.src[0];
   const abi::TypeTraits& traits = *plugin().host->call.get_type_traits(b.type);
-  const abi::Tensor& a = *node.src[1];
+  abi::Tensor a = *node.src[1];
+  if (is_one_product(node)) {
+    a.ne[1] *= a.ne[2] * a.ne[3];
+    a.ne[2] = a.ne[3] = 1;
+  }
   const std::int64_t r2 = a.ne[2] / b.ne[2];
   const std::int64_t r3 = a.ne[3] / b.ne[3];
   for (std::int64_t i3 = 0; i3 < b.ne[3]; ++i3)

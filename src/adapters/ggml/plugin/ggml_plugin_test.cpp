@@ -458,6 +458,40 @@ TEST_F(Plugged, ProductsWithoutMemoryForTheirRowsStayOnTheCpu) {
       testing::ExitedWithCode(0), "");
 }
 
+TEST_F(Plugged, MatricesThatLieAsOneAreOneProduct) {
+  abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
+  const auto ours = buffer(weights.nb[3], abi::kUsageWeights);
+  place(weights, ours);
+  const auto b = random_matrix(kRows, kColumns, RowForm::kHalves, 7);
+  std::memcpy(weights.data, b.view.data, weights.nb[3]);
+  const auto a = random_matrix(2 * 3 * 5 + 8, kColumns, RowForm::kFloats, 5);
+  for (const bool apart : {false, true}) {
+    abi::Tensor activations = fake_tensor(abi::kTypeF32, kColumns, 2);
+    activations.data = const_cast<void*>(a.view.data);
+    activations.ne[2] = 3;
+    activations.ne[3] = 5;
+    activations.nb[3] = activations.nb[2] * 3 + (apart ? activations.nb[1] : 0);
+    abi::Tensor node = fake_product(weights, activations);
+    node.ne[2] = 3;
+    node.ne[3] = 5;
+    node.nb[3] = node.nb[2] * 3;
+    std::vector<float> c(2 * 3 * 5 * kRows);
+    node.data = c.data();
+    EXPECT_EQ(supported(node), !apart) << "rows are counted over all matrices";
+    const auto before = plugin().engine->figures().products;
+    abi::Graph graph{{&node}};
+    EXPECT_EQ(backend_->iface.graph_compute(backend_, &graph), abi::kStatusSuccess);
+    EXPECT_EQ(plugin().engine->figures().products, before + (apart ? 15 : 1));
+    for (std::size_t i = 0; i < 5; ++i) {
+      MmMatrix part = a.view;
+      part.rows = 6;
+      part.data = a.floats.data() + i * activations.nb[3] / sizeof(float);
+      const auto begin = c.begin() + static_cast<std::ptrdiff_t>(i * 6 * kRows);
+      EXPECT_LT(error_of(part, b.view, {begin, begin + 6 * kRows}, kRows), 1e-6) << i;
+    }
+  }
+}
+
 TEST_F(Plugged, TheRegistryHasThePluginApiOfItsHost) {
   EXPECT_EQ(registry_->api_version, fake_version() == "0.27.0" ? 3 : 2);
   EXPECT_EQ(fake_alignment(type_), 64U);
