@@ -145,7 +145,8 @@ typedef struct rknn_matmul_info_t {
 
 /// Makes a product of one shape. `ctx`: set to it; 0 on failure. `io_attr`: filled with the three
 /// matrices. Errors: PARAM_INVALID (null pointers; type, shape, layout or quantization that the
-/// chip lacks: the log line says what it has), DEVICE_UNAVAILABLE, MALLOC_FAIL.
+/// chip lacks: the log line says what it has), FAIL (no device of that name), DEVICE_UNAVAILABLE
+/// (it computes no products, or was used before fork()), MALLOC_FAIL.
 int rknn_matmul_create(rknn_matmul_ctx* ctx, rknn_matmul_info* info, rknn_matmul_io_attr* io_attr);
 
 /// Makes a product of `shape_num` shapes. M, K and N of `info` are not looked at. `io_attrs`:

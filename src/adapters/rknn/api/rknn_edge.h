@@ -57,15 +57,4 @@ int guard(const char* function, Body&& body) noexcept {
   return report(function, outcome);
 }
 
-/// The same for functions that return memory: null after a line with the reason.
-template <class Body>
-rknn_tensor_mem* guard_memory(const char* function, Body&& body) noexcept {
-  rknn_tensor_mem* memory = nullptr;
-  (void)guard(function, [&]() -> Outcome {
-    CORELANE_ASSIGN(memory, body());
-    return {};
-  });
-  return memory;
-}
-
 }  // namespace corelane::rknn

@@ -52,6 +52,7 @@ RKNN_EXPORT int rknn_dup_context(rknn_context* context_in, rknn_context* context
     if (context_in == nullptr || context_out == nullptr)
       return outcome(RKNN_ERR_PARAM_INVALID, "{} is null; pass the addresses of two handles",
                      context_in == nullptr ? "context_in" : "context_out");
+    if (context_out != context_in) *context_out = 0;  // One variable keeps the original.
     const auto from = find_context<ModelContext>(*context_in);
     if (!from) return {RKNN_ERR_CTX_INVALID, from.error()};
     CORELANE_ASSIGN(std::shared_ptr<ModelContext> made, (*from)->duplicate());

@@ -23,6 +23,8 @@ Outcome null_argument(const char* name, const char* what) {
 Outcome create_outcome(const Status& status) {
   // A combination that does not exist is a wrong parameter to programs of this API.
   if (status.code() == Code::kUnsupported) return {RKNN_ERR_PARAM_INVALID, status};
+  // No device of that name, as for rknn_init.
+  if (status.code() == Code::kNotFound) return {RKNN_ERR_FAIL, status};
   return status;
 }
 

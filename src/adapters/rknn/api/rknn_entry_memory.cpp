@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "adapters/rknn/api/rknn_edge.h"
 #include "adapters/rknn/api/rknn_handle.h"
@@ -15,9 +16,24 @@ namespace corelane::rknn {
 namespace {
 
 /// Any kind of context: memory belongs to the device, and is only counted for the context.
-Status check_context(rknn_context ctx) {
-  CORELANE_TRY(check_process());
-  return find_handle(ctx) != nullptr ? Status() : stale_handle(ctx);
+Outcome check_context(std::optional<rknn_context> ctx) {
+  if (Status forked = check_process(); !forked.ok()) return {RKNN_ERR_DEVICE_UNAVAILABLE, forked};
+  if (ctx && find_handle(*ctx) == nullptr) return {RKNN_ERR_CTX_INVALID, stale_handle(*ctx)};
+  return {};
+}
+
+/// The frame of a function that makes memory, for `ctx` where it has one: null after a line with
+/// the reason.
+template <class Body>
+rknn_tensor_mem* memory_for(const char* function, std::optional<rknn_context> ctx,
+                            Body&& body) noexcept {
+  rknn_tensor_mem* memory = nullptr;
+  (void)guard(function, [&]() -> Outcome {
+    if (Outcome bad = check_context(ctx); bad.code() != RKNN_SUCC) return bad;
+    CORELANE_ASSIGN(memory, body());
+    return {};
+  });
+  return memory;
 }
 
 /// `charge` first: memory that does not fit its domain is not allocated.
@@ -83,10 +99,12 @@ Result<rknn_tensor_mem*> create_from_fd(rknn_context ctx, std::int32_t fd, void*
   if (virt_addr != nullptr) {
     memory->data = static_cast<char*>(virt_addr) + offset;
   } else {
+    // From the block's beginning: virt_addr is the caller's to use, as offset is.
+    memory->buffer_offset = static_cast<std::size_t>(offset);
     CORELANE_ASSIGN(memory->buffer,
-                    device::import_fd_buffer(fd, memory->size, static_cast<std::size_t>(offset)));
-    memory->data = memory->buffer->data();
-    base = static_cast<char*>(memory->data) - offset;
+                    device::import_fd_buffer(fd, memory->buffer_offset + memory->size, 0));
+    base = memory->buffer->data();
+    memory->data = static_cast<char*>(base) + offset;
   }
   return publish_memory(std::move(memory), fd, offset, base, size);
 }
@@ -118,47 +136,44 @@ Result<rknn_tensor_mem*> create_from_phys(rknn_context ctx, std::uint64_t phys_a
 }  // namespace
 
 RKNN_EXPORT rknn_tensor_mem* rknn_create_mem(rknn_context ctx, uint32_t size) {
-  return guard_memory(__func__, [&]() -> Result<rknn_tensor_mem*> {
-    CORELANE_TRY(check_context(ctx));
+  return memory_for(__func__, ctx, [&]() -> Result<rknn_tensor_mem*> {
     return create(ctx, size, device::Cache::kCacheable);
   });
 }
 
 RKNN_EXPORT rknn_tensor_mem* rknn_create_mem2(rknn_context ctx, uint64_t size,
                                               uint64_t alloc_flags) {
-  return guard_memory(__func__, [&]() -> Result<rknn_tensor_mem*> {
-    constexpr std::uint64_t kKnown = RKNN_FLAG_MEMORY_CACHEABLE | RKNN_FLAG_MEMORY_NON_CACHEABLE |
-                                     RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM |
-                                     RKNN_MEM_FLAG_ALLOC_NO_CONTEXT;
-    if ((alloc_flags & ~kKnown) != 0)
-      return error(Code::kInvalidArgument, "alloc_flags {:#x} has bits that are not known: {:#x}",
-                   alloc_flags, alloc_flags & ~kKnown);
-    CORELANE_TRY(check_process());
-    if ((alloc_flags & RKNN_MEM_FLAG_ALLOC_NO_CONTEXT) == 0) CORELANE_TRY(check_context(ctx));
-    const bool uncached = (alloc_flags & RKNN_FLAG_MEMORY_NON_CACHEABLE) != 0;
-    return create(ctx, size, uncached ? device::Cache::kUncached : device::Cache::kCacheable);
-  });
+  const bool alone = (alloc_flags & RKNN_MEM_FLAG_ALLOC_NO_CONTEXT) != 0;
+  return memory_for(
+      __func__, alone ? std::nullopt : std::optional(ctx), [&]() -> Result<rknn_tensor_mem*> {
+        constexpr std::uint64_t kKnown =
+            RKNN_FLAG_MEMORY_CACHEABLE | RKNN_FLAG_MEMORY_NON_CACHEABLE |
+            RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM | RKNN_MEM_FLAG_ALLOC_NO_CONTEXT;
+        if ((alloc_flags & ~kKnown) != 0)
+          return error(Code::kInvalidArgument,
+                       "alloc_flags {:#x} has bits that are not known: {:#x}", alloc_flags,
+                       alloc_flags & ~kKnown);
+        const bool uncached = (alloc_flags & RKNN_FLAG_MEMORY_NON_CACHEABLE) != 0;
+        return create(ctx, size, uncached ? device::Cache::kUncached : device::Cache::kCacheable);
+      });
 }
 
 RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_fd(rknn_context ctx, int32_t fd, void* virt_addr,
                                                      uint32_t size, int32_t offset) {
-  return guard_memory(__func__, [&]() -> Result<rknn_tensor_mem*> {
-    CORELANE_TRY(check_context(ctx));
+  return memory_for(__func__, ctx, [&]() -> Result<rknn_tensor_mem*> {
     return create_from_fd(ctx, fd, virt_addr, size, offset);
   });
 }
 
 RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context ctx, uint64_t phys_addr,
                                                        void* virt_addr, uint32_t size) {
-  return guard_memory(__func__, [&]() -> Result<rknn_tensor_mem*> {
-    CORELANE_TRY(check_context(ctx));
+  return memory_for(__func__, ctx, [&]() -> Result<rknn_tensor_mem*> {
     return create_from_phys(ctx, phys_addr, virt_addr, size);
   });
 }
 
 RKNN_EXPORT rknn_tensor_mem* rknn_create_mem_from_mb_blk(rknn_context ctx, void*, int32_t) {
-  return guard_memory(__func__, [&]() -> Result<rknn_tensor_mem*> {
-    CORELANE_TRY(check_context(ctx));
+  return memory_for(__func__, ctx, [&]() -> Result<rknn_tensor_mem*> {
     return error(Code::kUnsupported,
                  "blocks of the media library are not known here; use rknn_create_mem_from_fd with "
                  "the block's descriptor");
@@ -171,8 +186,8 @@ RKNN_EXPORT int rknn_destroy_mem(rknn_context ctx, rknn_tensor_mem* mem) {
     CORELANE_TRY(check_process());
     CORELANE_TRY(destroy_memory(mem));
     if (ctx == 0) return {};
-    if (Status status = check_context(ctx); !status.ok())
-      return {RKNN_ERR_CTX_INVALID, status.wrap("the memory was freed nevertheless")};
+    if (find_handle(ctx) == nullptr)
+      return {RKNN_ERR_CTX_INVALID, stale_handle(ctx).wrap("the memory was freed nevertheless")};
     return {};
   });
 }
@@ -180,9 +195,8 @@ RKNN_EXPORT int rknn_destroy_mem(rknn_context ctx, rknn_tensor_mem* mem) {
 RKNN_EXPORT int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem, rknn_mem_sync_mode mode) {
   return guard(__func__, [&]() -> Outcome {
     CORELANE_TRY(check_process());
-    if (context != 0)
-      if (Status status = check_context(context); !status.ok())
-        return {RKNN_ERR_CTX_INVALID, status};
+    if (context != 0 && find_handle(context) == nullptr)
+      return {RKNN_ERR_CTX_INVALID, stale_handle(context)};
     const auto number = static_cast<std::uint32_t>(mode);
     if (number < RKNN_MEMORY_SYNC_TO_DEVICE || number > RKNN_MEMORY_SYNC_BIDIRECTIONAL)
       return outcome(RKNN_ERR_PARAM_INVALID,
@@ -192,7 +206,8 @@ RKNN_EXPORT int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem, rknn_m
     check::synced(*memory, mode);
     if ((number & RKNN_MEMORY_SYNC_TO_DEVICE) != 0) note_written(*memory);
     if (memory->buffer == nullptr) return {};
-    return memory->buffer->sync(static_cast<device::SyncDirection>(number), 0, memory->size);
+    return memory->buffer->sync(static_cast<device::SyncDirection>(number), memory->buffer_offset,
+                                memory->size);
   });
 }
 

@@ -209,6 +209,12 @@ TEST(RknnMatmulCreate, ADeviceWithoutProductsIsUnavailable) {
       HasSubstr("does not compute matrix products"));
 }
 
+TEST(RknnMatmulCreate, ADeviceThatDoesNotExistIsAFailureAsForModels) {
+  const InnerDevice inner("nowhere");
+  EXPECT_THAT(refused(product_info(RKNN_INT8_MM_INT8_TO_INT32, 4, 64, 64), RKNN_ERR_FAIL),
+              HasSubstr("nowhere"));
+}
+
 TEST(RknnMatmulCreate, NullPointersAreNamed) {
   auto info = product_info(RKNN_INT8_MM_INT8_TO_INT32, 4, 64, 64);
   rknn_matmul_ctx ctx = 0;

@@ -68,6 +68,35 @@ TEST(RknnMemory, ABlockAsLargeAsItsFileWithAnOffsetIsWhatIsBehindIt) {
   EXPECT_EQ(rknn_set_io_mem(model.ctx, late.mem, &attr), RKNN_ERR_PARAM_INVALID);
 }
 
+TEST(RknnMemory, ABlockThatTheLibraryMapsBeginsAtItsAddress) {
+  const Model model(doubling({1, 4}));
+  const Mem block(model.ctx, 3 * 4096);
+  block.as<float>()[0] = 7;
+  const auto* bytes = static_cast<const char*>(block.mem->virt_addr);
+  for (const std::int32_t offset : {16, 4096, 2 * 4096 + 16}) {
+    const Mem slice(model.ctx,
+                    rknn_create_mem_from_fd(model.ctx, block.mem->fd, nullptr, 16, offset));
+    EXPECT_EQ(*static_cast<const float*>(slice.mem->virt_addr), 7) << offset;
+    slice.fill(ramp(4));
+    EXPECT_EQ(std::memcmp(bytes + offset, slice.as<float>(), 16), 0) << offset;
+    rknn_tensor_attr attr = model.attr(RKNN_QUERY_INPUT_ATTR);
+    attr.type = RKNN_TENSOR_FLOAT32;
+    ASSERT_EQ(rknn_set_io_mem(model.ctx, slice.mem, &attr), RKNN_SUCC);
+    EXPECT_EQ(rknn_mem_sync(model.ctx, slice.mem, RKNN_MEMORY_SYNC_TO_DEVICE), RKNN_SUCC);
+    ASSERT_EQ(model.run(), RKNN_SUCC);
+    EXPECT_EQ(model.floats(), times(ramp(4), 2)) << offset;
+  }
+}
+
+TEST(RknnMemory, AContextThatIsGoneIsToldByItsCode) {
+  Model model(doubling({1, 4}));
+  const rknn_context gone = model.ctx;
+  model.destroy();
+  const std::string line = lines_of([&] { EXPECT_EQ(rknn_create_mem(gone, 16), nullptr); });
+  EXPECT_THAT(line, ::testing::HasSubstr("was destroyed"));
+  EXPECT_THAT(line, ::testing::HasSubstr("(code -7)"));
+}
+
 TEST(RknnMemory, NoDescriptorsAndNoMemoryAreLeftBehind) {
   const Model model(doubling({1, 4}));
   {
