@@ -594,10 +594,27 @@ TEST_F(RknnCustom, ATypeThatNoNodeHasIsAWarning) {
   EXPECT_EQ(seen_.inits, 0);
 }
 
-TEST_F(RknnCustom, PluginsThatCannotBeUsedLeaveTheModelOpen) {
+TEST_F(RknnCustom, PluginsThatCannotBeUsedLeaveTheModelOpenAndAreNamed) {
   const Environment list("CORELANE_RKNN_PLUGINS", "/nowhere/plugin.so::libm.so.6");
-  Model model(plus_program());
-  EXPECT_NE(model.ctx, 0u);
+  Model model;
+  const std::string lines = lines_of([&] {
+    std::string program = plus_program();
+    EXPECT_EQ(rknn_init(&model.ctx, program.data(), static_cast<std::uint32_t>(program.size()), 0,
+                        nullptr),
+              RKNN_SUCC);
+  });
+  EXPECT_THAT(lines, HasSubstr("W RKNN"));
+  EXPECT_THAT(lines, HasSubstr("plug-in /nowhere/plugin.so of CORELANE_RKNN_PLUGINS is not used"));
+  EXPECT_THAT(lines, HasSubstr("libm.so.6"));
+}
+
+TEST_F(RknnCustom, ATypeOfTheStandardIsNamedAsNotCalled) {
+  const Model model(doubling({1, 4}));  // Of Mul.
+  rknn_custom_op op = make("Mul");
+  op.compute = count_prepare;
+  const std::string lines =
+      lines_of([&] { EXPECT_EQ(rknn_register_custom_ops(model.ctx, &op, 1), RKNN_SUCC); });
+  EXPECT_THAT(lines, HasSubstr("the operator 'Mul' will not be called"));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/custom/rknn_custom.h"
@@ -36,7 +38,7 @@ Status load_plugin(const std::string& path,
 }
 
 /// Gives `add` the operator of each plug-in that `CORELANE_RKNN_PLUGINS` lists (paths, separated by
-/// colons); one that fails is a warning.
+/// colons); one that fails is a warning, whatever the level: runs fail for its lack.
 void load_plugins(const std::function<Status(const rknn_custom_op*)>& add) {
   const char* const list = environment("CORELANE_RKNN_PLUGINS");
   if (list == nullptr) return;
@@ -48,11 +50,25 @@ void load_plugins(const std::function<Status(const rknn_custom_op*)>& add) {
     if (path.empty()) continue;
     const Status status = load_plugin(path, add);
     if (!status.ok())
-      log::line(log::Level::kWarn, "rknn_init: plug-in {} of CORELANE_RKNN_PLUGINS is not used: {}",
-                path, status.to_string());
+      log::write(log::Level::kWarn,
+                 fmt::format("rknn_init: plug-in {} of CORELANE_RKNN_PLUGINS is not used: {}", path,
+                             status.to_string()));
     else
       log::line(log::Level::kInfo, "rknn_init: plug-in {} registered", path);
   }
+}
+
+/// Whatever the level: the results are not those that the caller's operator would give.
+void warn_of_standard(std::string_view type, const std::vector<NetworkNode>& nodes,
+                      const std::vector<CustomOperatorDecl>& declared) {
+  if (std::ranges::find(nodes, type, &NetworkNode::type) == nodes.end() ||
+      std::ranges::find(declared, type, &CustomOperatorDecl::type) != declared.end())
+    return;
+  log::write(log::Level::kWarn,
+             fmt::format("rknn_register_custom_ops: the operator '{}' will not be called: in this "
+                         "model that type is one of the ONNX standard, which the library computes "
+                         "itself; export the nodes with a type of your own",
+                         type));
 }
 
 }  // namespace
@@ -68,7 +84,10 @@ Status ModelContext::join_custom_ops() {
 Status ModelContext::add_custom_ops(const rknn_custom_op* ops, std::uint32_t count) {
   std::vector<NetworkNode> nodes;
   if (auto known = queries_.program().nodes()) nodes = *std::move(known);
-  return custom_ops_->add(ops, count, nodes, *facts_.operators);
+  CORELANE_TRY(custom_ops_->add(ops, count, nodes, *facts_.operators));
+  for (std::uint32_t i = 0; i < count; ++i)
+    warn_of_standard(ops[i].op_type, nodes, facts_.description->custom_operators);
+  return {};
 }
 
 Outcome ModelContext::register_custom_ops(const rknn_custom_op* ops, std::uint32_t count) {
