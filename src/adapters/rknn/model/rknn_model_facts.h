@@ -1,8 +1,10 @@
 /// What the parts of a model's context share, and no part changes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "adapters/rknn/api/rknn_chip.h"
 #include "adapters/rknn/model/rknn_attr.h"
@@ -25,6 +27,10 @@ struct ModelFacts {
   std::shared_ptr<const ProgramDescription> description;
   Duration timeout{0};            ///< Of runs whose caller sets none; 0: none.
   std::size_t program_bytes = 0;  ///< Of the program: what rknn_set_weight_mem must hold.
+  /// Of intermediate results, 0 until it was asked. Duplicates have the same: a form's figure grows
+  /// with its contexts.
+  std::shared_ptr<std::atomic<std::size_t>> internal_bytes =
+      std::make_shared<std::atomic<std::size_t>>(0);
   std::shared_ptr<device::HostOperatorTable> operators =
       std::make_shared<device::HostOperatorTable>();
 
@@ -38,5 +44,9 @@ struct ModelFacts {
     return {&description->outputs[index], shape, Side::kOutput, static_cast<std::uint32_t>(index)};
   }
 };
+
+/// Of several allowed shapes the largest is current first, so that memory for it serves all. Where
+/// only dimension 0 is open it is 1. Empty: there is no choice, or none that could be made here.
+std::vector<Shape> first_shapes(const ProgramDescription& description);
 
 }  // namespace corelane::rknn

@@ -68,32 +68,6 @@ Result<std::shared_ptr<MappedFd>> map_fd(int fd) {
   return mapped;
 }
 
-/// Of several allowed shapes the largest is current first, so that memory for it serves all. Where
-/// only dimension 0 is open it is 1. Empty: there is no choice, or none
-/// that could be made here.
-std::vector<Shape> first_shapes(const ProgramDescription& description) {
-  const auto elements = [](const std::vector<Shape>& set) {
-    std::size_t sum = 0;
-    for (const Shape& shape : set) sum += shape.elements().value_or(0);
-    return sum;
-  };
-  const auto& sets = description.shape_sets;
-  const auto largest =
-      std::max_element(sets.begin(), sets.end(),
-                       [&](const auto& a, const auto& b) { return elements(a) < elements(b); });
-  if (largest != sets.end()) return *largest;
-  std::vector<Shape> shapes;
-  bool open = false;
-  for (const IoEntry& input : description.inputs) {
-    Shape shape = input.desc.shape;
-    open = open || !shape.is_static();
-    if (shape.rank() > 0 && shape[0] == Shape::kOpen) shape[0] = 1;
-    if (!shape.is_static()) return {};
-    shapes.push_back(std::move(shape));
-  }
-  return open ? shapes : std::vector<Shape>();
-}
-
 /// kUnsupportedModel for what the API's numbers cannot say.
 Status check_tensor(const IoEntry& entry) {
   const TensorDesc& desc = entry.desc;
@@ -139,6 +113,29 @@ void log_flags(std::uint32_t flags) {
 
 }  // namespace
 
+std::vector<Shape> first_shapes(const ProgramDescription& description) {
+  const auto elements = [](const std::vector<Shape>& set) {
+    std::size_t sum = 0;
+    for (const Shape& shape : set) sum += shape.elements().value_or(0);
+    return sum;
+  };
+  const auto& sets = description.shape_sets;
+  const auto largest =
+      std::max_element(sets.begin(), sets.end(),
+                       [&](const auto& a, const auto& b) { return elements(a) < elements(b); });
+  if (largest != sets.end()) return *largest;
+  std::vector<Shape> shapes;
+  bool open = false;
+  for (const IoEntry& input : description.inputs) {
+    Shape shape = input.desc.shape;
+    open = open || !shape.is_static();
+    if (shape.rank() > 0 && shape[0] == Shape::kOpen) shape[0] = 1;
+    if (!shape.is_static()) return {};
+    shapes.push_back(std::move(shape));
+  }
+  return open ? shapes : std::vector<Shape>();
+}
+
 LoadOptions ModelContext::load_options() const {
   LoadOptions options;
   options.on = facts_.device;
@@ -151,6 +148,7 @@ LoadOptions ModelContext::load_options() const {
   // dimension 0 open, and nothing else, are given the same; they run faster for it.
   options.import.open_batch = 1;
   options.weights_of = weights_of_;
+  options.weights_option = "RKNN_FLAG_SHARE_WEIGHT_MEM, and its context in extend->ctx";
   options.timeout_option = kTimeoutVariable;
   return options;
 }

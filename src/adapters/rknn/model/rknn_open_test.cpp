@@ -101,6 +101,67 @@ TEST(RknnOpen, SizeZeroMeansAPath) {
   }
 }
 
+/// A product with 64 pages of weights.
+std::string weighty_program(float weight) {
+  const std::string model = OnnxBuilder()
+                                .input("x", {1, 64})
+                                .output("y", {1, 1024})
+                                .constant<float>("w", {64, 1024}, testing::kOnnxFloat,
+                                                 std::vector<float>(64 * 1024, weight))
+                                .node("MatMul", {"x", "w"}, {"y"})
+                                .build();
+  return std::string(as_string_view(compile_bytes(as_byte_span(model)).value()));
+}
+
+TEST(RknnOpen, AFileThatIsCutWhileItIsOpenFailsWhatReadsItAgain) {
+  for (const char* device : {"virtual?engine=openvino", "virtual?engine=onnxruntime"}) {
+    const test::Environment inner("CORELANE_RKNN_INNER", device);
+    TempFile file(weighty_program(1.0F));
+    rknn_context context = 0, copy = 0;
+    ASSERT_EQ(rknn_init(&context, file.path(), 0, 0, nullptr), RKNN_SUCC);
+    ASSERT_EQ(rknn_run(context, nullptr), RKNN_SUCC);
+    ASSERT_EQ(::truncate(file.path(), 0), 0);
+    const std::string line = lines_of([&] {
+      EXPECT_EQ(rknn_set_core_mask(context, RKNN_NPU_CORE_0_1), RKNN_SUCC);
+      EXPECT_EQ(rknn_run(context, nullptr), RKNN_ERR_MODEL_INVALID) << device;
+    });
+    EXPECT_THAT(line, HasSubstr("was written to while it is open"));
+    EXPECT_THAT(line, HasSubstr("renaming"));
+    // Fails, or needs nothing of the file.
+    if (rknn_dup_context(&context, &copy) == RKNN_SUCC) rknn_destroy(copy);
+    rknn_perf_detail detail{};
+    EXPECT_EQ(rknn_query(context, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail), RKNN_SUCC);
+    rknn_destroy(context);
+  }
+}
+
+TEST(RknnOpen, AFileThatIsOverwrittenWhileItIsOpenIsNotTakenForTheOneThatWasOpened) {
+  TempFile file(weighty_program(1.0F));
+  const std::string other = weighty_program(2.0F);
+  rknn_context context = 0;
+  ASSERT_EQ(rknn_init(&context, file.path(), 0, 0, nullptr), RKNN_SUCC);
+  std::fstream(file.path(), std::ios::in | std::ios::out | std::ios::binary) << other;
+  EXPECT_EQ(rknn_set_core_mask(context, RKNN_NPU_CORE_0_1), RKNN_SUCC);
+  EXPECT_EQ(rknn_run(context, nullptr), RKNN_ERR_MODEL_INVALID);
+  rknn_destroy(context);
+}
+
+TEST(RknnOpen, AFileThatIsReplacedByARenameStaysOpenAsItWas) {
+  TempFile file(weighty_program(1.0F));
+  rknn_context context = 0;
+  ASSERT_EQ(rknn_init(&context, file.path(), 0, 0, nullptr), RKNN_SUCC);
+  ASSERT_TRUE(write_file_atomic(file.path(), as_byte_span("another")).ok());
+  EXPECT_EQ(rknn_set_core_mask(context, RKNN_NPU_CORE_0_1), RKNN_SUCC);
+  EXPECT_EQ(rknn_run(context, nullptr), RKNN_SUCC);
+  rknn_destroy(context);
+}
+
+TEST(RknnOpen, ADuplicateThatCannotBeMadeIsZero) {
+  rknn_context stale = 0x1234, copy = 0xdead;
+  EXPECT_EQ(rknn_dup_context(&stale, &copy), RKNN_ERR_CTX_INVALID);
+  EXPECT_EQ(copy, 0U);
+}
+
 TEST(RknnOpen, SliceOfAFileIsOpened) {
   const std::string program = program_text();
   TempFile file("before" + program + "behind");
@@ -305,7 +366,8 @@ TEST(RknnOpen, ProgramsWithoutWeightsTakeThoseOfAnotherContext) {
   rknn_context first = 0, second = 0, wrong = 0;
   ASSERT_EQ(init(&first, whole), RKNN_SUCC);
   ASSERT_EQ(init(&wrong, other), RKNN_SUCC);
-  EXPECT_EQ(init(&second, bare), RKNN_ERR_FAIL);
+  const std::string line = lines_of([&] { EXPECT_EQ(init(&second, bare), RKNN_ERR_FAIL); });
+  EXPECT_THAT(line, HasSubstr("RKNN_FLAG_SHARE_WEIGHT_MEM, and its context in extend->ctx"));
   rknn_init_extend extend{};
   EXPECT_EQ(init(&second, bare, RKNN_FLAG_SHARE_WEIGHT_MEM, &extend), RKNN_ERR_PARAM_INVALID);
   extend.ctx = wrong;

@@ -302,16 +302,14 @@ IoTensor Queries::output(std::size_t index) const {
 
 Result<std::size_t> Queries::outside_size(bool internal) {
   if (!internal) return pages(facts_.program_bytes);
-  {
-    const MutexLock lock(mutex_);
-    if (internal_bytes_ != 0) return internal_bytes_;
-  }
-  // Compiles, where the program was not run before: without the lock.
-  CORELANE_ASSIGN(const Context probe, program().new_context());
-  const std::size_t bytes = pages(probe.memory().internal);
-  const MutexLock lock(mutex_);
-  internal_bytes_ = bytes;
-  return bytes;
+  std::atomic<std::size_t>& asked = *facts_.internal_bytes;
+  if (const std::size_t known = asked.load(std::memory_order_relaxed); known != 0) return known;
+  // The first shapes are the largest: their form is there since the context was made.
+  std::size_t most = 0;
+  for (const ProgramForm& form : program().forms()) most = std::max(most, form.memory.internal);
+  std::size_t none = 0;
+  most = pages(most);
+  return asked.compare_exchange_strong(none, most) ? most : none;
 }
 
 }  // namespace corelane::rknn

@@ -69,7 +69,6 @@ class Queries {
   std::vector<Shape> output_shapes_ CORELANE_GUARDED_BY(mutex_);
   device::JobRecord last_record_ CORELANE_GUARDED_BY(mutex_);
   std::vector<device::LayerTime> layers_ CORELANE_GUARDED_BY(mutex_);
-  std::size_t internal_bytes_ CORELANE_GUARDED_BY(mutex_) = 0;
   /// The last texts of PERF_DETAIL: another thread may be reading one.
   std::deque<std::string> perf_texts_ CORELANE_GUARDED_BY(mutex_);
 };

@@ -22,6 +22,11 @@ Result<Reading> read_shape(const rknn_tensor_attr& attr, const IoTensor& io, con
   if (attr.n_dims > RKNN_MAX_DIMS)
     return error(Code::kInvalidArgument, "input '{}': n_dims {} is more than {}", entry.desc.name,
                  attr.n_dims, RKNN_MAX_DIMS);
+  if (static_cast<std::uint32_t>(attr.fmt) > RKNN_TENSOR_UNDEFINED)
+    return error(Code::kInvalidArgument,
+                 "input '{}': fmt {} does not exist; use RKNN_TENSOR_NCHW (0), NHWC (1) or "
+                 "UNDEFINED (3)",
+                 entry.desc.name, static_cast<std::uint32_t>(attr.fmt));
   std::vector<std::int64_t> dims(attr.dims, attr.dims + attr.n_dims);
   std::vector<std::int64_t> other = dims;
   const rknn_tensor_format fmt =
@@ -58,6 +63,26 @@ std::string allowed_shapes(const ProgramDescription& description) {
   return text;
 }
 
+/// The shapes of all frames.
+std::vector<Shape> shapes_now(Runs& runs) CORELANE_REQUIRES(runs.mutex()) {
+  std::vector<Shape> shapes;
+  for (const TensorDesc& desc : runs.frames().front().context.inputs())
+    shapes.push_back(desc.shape);
+  return shapes;
+}
+
+/// In all frames, after one of them has refused others: it may have lost its own, and what was
+/// bound to it.
+Status restore_shapes(Runs& runs, const std::vector<Shape>& before)
+    CORELANE_REQUIRES(runs.mutex()) {
+  for (Frame& frame : runs.frames()) {
+    const Status status = frame.context.set_input_shapes(before);
+    if (!status.ok() && std::ranges::all_of(before, &Shape::is_static))
+      return status.wrap("the earlier shapes cannot be set again; set shapes before the next run");
+  }
+  return runs.io_memory().rebind_all(runs.frames(), "rknn_set_input_shapes");
+}
+
 }  // namespace
 
 /// A name counts more than an index.
@@ -66,8 +91,8 @@ Outcome Tensors::shapes_of(std::uint32_t count, const rknn_tensor_attr* attrs,
   std::vector<bool> chosen(count);
   std::vector<Reading> given(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    std::size_t place = attrs[i].index;
     const std::string name(attrs[i].name, strnlen(attrs[i].name, sizeof attrs[i].name));
+    std::size_t place = name.empty() ? attrs[i].index : count;
     for (std::size_t k = 0; k < count && !name.empty(); ++k)
       if (facts_.description->inputs[k].desc.name.compare(0, sizeof attrs[i].name - 1, name) == 0)
         place = k;
@@ -87,7 +112,7 @@ Outcome Tensors::shapes_of(std::uint32_t count, const rknn_tensor_attr* attrs,
   return {};
 }
 
-/// All frames get the shapes, since they take turns. What one frame accepts, the others do.
+/// All frames get the shapes, since they take turns. Where one of them refuses, none keeps them.
 Outcome Tensors::set_input_shapes(std::uint32_t count, const rknn_tensor_attr* attrs) {
   if (attrs == nullptr)
     return outcome(RKNN_ERR_PARAM_INVALID,
@@ -101,9 +126,12 @@ Outcome Tensors::set_input_shapes(std::uint32_t count, const rknn_tensor_attr* a
   if (!lock.ok()) return lock.refused();
   CORELANE_TRY(OutsideMemory::check_use(facts_.flags));
   (void)runs_.complete_all();
+  const std::vector<Shape> before = shapes_now(runs_);
   for (Frame& frame : runs_.frames()) {
     const Status status = frame.context.set_input_shapes(shapes);
     if (status.ok()) continue;
+    CORELANE_TRY(restore_shapes(runs_, before));
+    if (status.code() == Code::kOutOfMemory) return status;
     if (facts_.description->shape_sets.empty() || status.code() != Code::kShapeMismatch)
       return Outcome(RKNN_ERR_FAIL, status);
     std::string given;
