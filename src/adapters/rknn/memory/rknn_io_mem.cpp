@@ -124,14 +124,9 @@ Status IoMemory::bind(std::vector<Frame>& frames, const IoTensor& io, const Boun
 Outcome IoMemory::set(std::vector<Frame>& frames, std::shared_ptr<Memory> memory,
                       const rknn_tensor_attr& attr) {
   CORELANE_ASSIGN(const IoTensor io, resolve(attr));
-  // Looked at last: the attr of a program of 1.2.0 ends before it.
-  if (io.shape.rank() == 4 && io.shape[0] > 1 && attr.h_stride != 0 &&
-      attr.h_stride != static_cast<std::uint64_t>(io.shape[2]))
-    return outcome(RKNN_ERR_PARAM_INVALID,
-                   "h_stride {} differs from the height {}, which is not supported for batches; "
-                   "leave it 0",
-                   attr.h_stride, io.shape[2]);
-  Bound bound{std::move(memory), {attr.type, attr.fmt, attr.pass_through != 0, 0}};
+  // h_stride is not looked at: the attr of a program of 1.2.0 ends before it.
+  CORELANE_ASSIGN(const std::uint32_t c2, blocks_said(attr, io, facts_.chip));
+  Bound bound{std::move(memory), {attr.type, attr.fmt, attr.pass_through != 0, 0, c2}};
   // The row pitch is an input's; blocks of channels have none.
   if (io.side == Side::kInput && attr.fmt != RKNN_TENSOR_NC1HWC2)
     bound.form.w_stride = attr.w_stride;
@@ -149,8 +144,9 @@ Outcome IoMemory::set(std::vector<Frame>& frames, std::shared_ptr<Memory> memory
   return {};
 }
 
-/// Memory that has become too small does not fail the change of shapes: it is let go, and the
-/// tensor has memory of its own again.
+/// Memory that has become too small does not fail the change of shapes: the caller may bind other
+/// memory before the next run. Without that the run fails, since the caller looks for its results
+/// in the memory that was bound.
 Status IoMemory::rebind(std::vector<Frame>& frames, Side side, std::string_view function) {
   const bool input = side == Side::kInput;
   Bounds& bounds = input ? inputs_ : outputs_;
@@ -161,6 +157,7 @@ Status IoMemory::rebind(std::vector<Frame>& frames, Side side, std::string_view 
         next_stride(bounds[i]->form.w_stride, bounds[i]->shape, io, facts_.chip);
     bounds[i]->shape = io.shape;
     const Status status = bind(frames, io, *bounds[i]);
+    bounds[i]->misfit = status.ok() ? std::string() : std::string(status.message());
     if (status.ok()) continue;
     log::line(log::Level::kWarn,
               "{}: {}; it is not bound any more, call rknn_set_io_mem again with the CURRENT attr",
@@ -169,7 +166,6 @@ Status IoMemory::rebind(std::vector<Frame>& frames, Side side, std::string_view 
       check::report(edge::current_call(),
                     "memory bound by {} is stale: {}; it is not bound any more",
                     edge::text(bounds[i]->call), status.message());
-    bounds[i].reset();
     for (Frame& frame : frames)
       CORELANE_TRY(input ? frame.context.unbind_input(i) : frame.context.unbind_output(i));
   }
@@ -192,10 +188,15 @@ bool IoMemory::binds() const noexcept {
 
 /// Memory of the device lives as long as it is bound; an address of the caller ends with its
 /// struct.
-Status IoMemory::check_alive() const {
+Status IoMemory::check_usable() const {
   for (const Bounds* bounds : {&inputs_, &outputs_})
     for (std::size_t i = 0; i < bounds->size(); ++i) {
       const std::optional<Bound>& bound = (*bounds)[i];
+      if (bound && !bound->misfit.empty())
+        return error(Code::kWrongState,
+                     "mem that was bound before the shapes changed is too small: {}; call "
+                     "rknn_set_io_mem with the CURRENT attr before the run",
+                     bound->misfit);
       if (!bound || bound->memory->buffer != nullptr ||
           !bound->memory->destroyed.load(std::memory_order_acquire))
         continue;
@@ -208,7 +209,7 @@ Status IoMemory::check_alive() const {
 }
 
 Result<std::optional<ViewPlan>> IoMemory::input_plan(std::size_t index) const {
-  if (!input_bound(index)) return std::nullopt;
+  if (!input_bound(index) || !inputs_[index]->misfit.empty()) return std::nullopt;
   CORELANE_ASSIGN(ViewPlan plan,
                   plan_view(queries_.input(index), inputs_[index]->form, facts_.chip));
   plan.view.data = inputs_[index]->memory->data;

@@ -25,8 +25,9 @@ class IoMemory {
   /// Binds `memory` in all frames to the tensor that `attr` means, in the form that it says.
   Outcome set(std::vector<Frame>& frames, std::shared_ptr<Memory> memory,
               const rknn_tensor_attr& attr);
-  /// After the shapes or the program have changed: memory that still fits stays bound, other
-  /// memory is let go with a warning of `function`.
+  /// After the shapes or the program have changed: memory that still fits stays bound. Other memory
+  /// is let go, with a warning of `function`; check_usable() fails until the tensor has memory that
+  /// fits, by set(), by shapes for which it fits, or by forget_input().
   Status rebind_all(std::vector<Frame>& frames, std::string_view function);
   /// The input has memory of its own again.
   void forget_input(std::size_t index) noexcept {
@@ -38,8 +39,9 @@ class IoMemory {
   }
   bool binds_output() const noexcept;
   bool binds() const noexcept;
-  /// kWrongState when memory that is bound was the caller's and rknn_destroy_mem ended it.
-  Status check_alive() const;
+  /// kWrongState when memory that is bound was the caller's and rknn_destroy_mem ended it, or when
+  /// it became too small.
+  Status check_usable() const;
   /// How the memory of an input is read; nothing where none is bound.
   Result<std::optional<ViewPlan>> input_plan(std::size_t index) const;
 
@@ -54,6 +56,7 @@ class IoMemory {
     std::shared_ptr<Memory> memory;
     Form form;
     Shape shape{};          ///< The tensor's, when it was bound.
+    std::string misfit{};   ///< Why it is not bound for the shapes of now; empty: it is.
     edge::CallSite call{};  ///< That bound it, in the checking mode.
   };
   using Bounds = std::vector<std::optional<Bound>>;

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <memory>
 
 #include "adapters/rknn/api/rknn_test_support.h"
@@ -177,6 +178,60 @@ TEST(RknnIoMem, IntegersOfAQuantisedModelLieInTheirNativeForm) {
   expect_integers_in_place<std::int8_t>(RKNN_TENSOR_INT8, kPicture);
   expect_integers_in_place<std::int8_t>(RKNN_TENSOR_INT8, kDeep);
   expect_integers_in_place<std::uint8_t>(RKNN_TENSOR_UINT8, kDeep);
+}
+
+TEST(RknnIoMem, BlocksOfAChangedTypeAreThoseThatDimsSay) {
+  const Model model(doubling(kDeep.dims()));  // Halves: C2 is 8, of floats it is 4.
+  const std::vector<float> x = ramp(kDeep.size());
+  const rknn_tensor_attr native_in = model.attr(RKNN_QUERY_NATIVE_INPUT_ATTR);
+  const rknn_tensor_attr native_out = model.attr(RKNN_QUERY_NATIVE_OUTPUT_ATTR);
+  ASSERT_EQ(native_in.dims[4], 8U);
+  for (const std::uint32_t c2 : {8U, 4U}) {
+    const std::size_t c1 = (kDeep.c + c2 - 1) / c2;
+    const std::size_t elements = kDeep.n * c1 * c2 * kDeep.h * kDeep.w;
+    const Mem in(model.ctx, bytes_of(elements, 4)), out(model.ctx, bytes_of(elements, 4));
+    in.fill(kDeep.to_blocks<float>(x, c2));
+    for (rknn_tensor_attr attr : {native_in, native_out}) {
+      attr.type = RKNN_TENSOR_FLOAT32;
+      attr.dims[1] = static_cast<std::uint32_t>(c1);
+      attr.dims[4] = c2;
+      const Mem& mem = std::strcmp(attr.name, "x") == 0 ? in : out;
+      ASSERT_EQ(rknn_set_io_mem(model.ctx, mem.mem, &attr), RKNN_SUCC) << c2;
+    }
+    ASSERT_EQ(model.run(), RKNN_SUCC);
+    EXPECT_EQ(out.values<float>(elements), kDeep.to_blocks<float>(times(x, 2), c2)) << c2;
+  }
+}
+
+TEST(RknnIoMem, BlocksThatAreNoneAreRefused) {
+  const Model model(doubling(kDeep.dims()));
+  const Mem out(model.ctx, 1 << 16);
+  rknn_tensor_attr attr = model.attr(RKNN_QUERY_NATIVE_OUTPUT_ATTR);
+  attr.dims[4] = 5;
+  const std::string line = lines_of(
+      [&] { EXPECT_EQ(rknn_set_io_mem(model.ctx, out.mem, &attr), RKNN_ERR_PARAM_INVALID); });
+  EXPECT_THAT(line, HasSubstr("in blocks of 8"));
+  attr = model.attr(RKNN_QUERY_NATIVE_OUTPUT_ATTR);
+  attr.dims[1] += 1;
+  EXPECT_EQ(rknn_set_io_mem(model.ctx, out.mem, &attr), RKNN_ERR_PARAM_INVALID);
+}
+
+TEST(RknnIoMem, TheLastMemberOfAnAttrIsNotLookedAt) {
+  // A client of 1.2.0 passes 372 bytes: what lies after them is not the attr's.
+  const Model model(doubling({2, 3, 4, 5}));
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const pages =
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  ASSERT_EQ(mprotect(static_cast<char*>(pages) + page, page, PROT_NONE), 0);
+  constexpr std::uint32_t kOld = 372;
+  char* const attr = static_cast<char*>(pages) + page - kOld;
+  std::memset(attr, 0, kOld);
+  ASSERT_EQ(rknn_query(model.ctx, RKNN_QUERY_INPUT_ATTR, attr, kOld), RKNN_SUCC);
+  const Mem in(model.ctx, 1 << 16);
+  EXPECT_EQ(rknn_set_io_mem(model.ctx, in.mem, reinterpret_cast<rknn_tensor_attr*>(attr)),
+            RKNN_SUCC);
+  munmap(pages, 2 * page);
 }
 
 TEST(RknnIoMem, HalvesOfAFloatModelLieInTheirNativeForm) {

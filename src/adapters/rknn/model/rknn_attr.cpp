@@ -190,6 +190,22 @@ rknn_tensor_attr native_nhwc_attr(const IoTensor& io, const Chip& chip) {
   return picture_attr(io, chip, RKNN_TENSOR_NHWC);
 }
 
+Result<std::uint32_t> blocks_said(const rknn_tensor_attr& attr, const IoTensor& io,
+                                  const Chip& chip) {
+  if (attr.fmt != RKNN_TENSOR_NC1HWC2 || attr.n_dims != 5 || !is_picture(io)) return 0U;
+  const std::uint32_t c2 = attr.dims[4];
+  const std::uint32_t own = block_of(io.entry->reported_dtype, chip);
+  const Result<DType> asked = dtype_of(attr.type);
+  const bool known = c2 == own || (asked && c2 == block_of(*asked, chip));
+  // The others follow the shapes, and may be those of another query.
+  if (known && attr.dims[1] == align_up(dim(io.shape[1]), c2) / c2) return c2;
+  return error(Code::kInvalidArgument,
+               "{} {} '{}': C1 {} and C2 {} in dims do not hold its {} channels in blocks of {}; "
+               "pass the dims that the native query filled in",
+               side_name(io.side), io.index, io.entry->desc.name, attr.dims[1], c2, io.shape[1],
+               own);
+}
+
 Form native_form(const IoTensor& io, const Chip& chip) {
   const rknn_tensor_attr attr = native_attr(io, chip);
   return {attr.type, attr.fmt, true, attr.fmt == RKNN_TENSOR_NHWC ? attr.w_stride : 0};
@@ -214,7 +230,7 @@ Result<Layout> layout_of(const IoTensor& io, const Form& form, DType dtype, cons
     case RKNN_TENSOR_NHWC:
       return Layout{LayoutKind::kNHWC, 0, stride};
     case RKNN_TENSOR_NC1HWC2:
-      return Layout{LayoutKind::kNC1HWC2, block_of(dtype, chip), 0};
+      return Layout{LayoutKind::kNC1HWC2, form.c2 != 0 ? form.c2 : block_of(dtype, chip), 0};
     default:
       return error(Code::kInvalidArgument,
                    "fmt {} does not exist; use RKNN_TENSOR_NCHW (0), NHWC (1), NC1HWC2 (2) or "

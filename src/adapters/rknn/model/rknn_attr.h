@@ -49,7 +49,13 @@ struct Form {
   rknn_tensor_format fmt = RKNN_TENSOR_UNDEFINED;
   bool pass_through = false;
   std::uint32_t w_stride = 0;  ///< Pixels of a row; 0: the width.
+  std::uint32_t c2 = 0;        ///< NC1HWC2: channels of a block; 0: those of `type`.
 };
+/// C2 of an attr of rknn_set_io_mem, by its dims: of the tensor's own type, as native queries
+/// report it, or of the type that the attr names. 0 where it says none. kInvalidArgument for other
+/// dims.
+Result<std::uint32_t> blocks_said(const rknn_tensor_attr& attr, const IoTensor& io,
+                                  const Chip& chip);
 /// The native form in which bytes pass through untouched.
 Form native_form(const IoTensor& io, const Chip& chip);
 

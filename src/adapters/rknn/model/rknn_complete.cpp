@@ -153,7 +153,9 @@ void Runs::note_end(Frame& frame, const Status& status) {
   frame.result = status;
   if (!frame.checked.empty()) check_after_run(frame);
   if (!status.ok()) {
-    failed_[next_failed_++ % failed_.size()] = {frame.id, status};
+    auto& place = failed_[next_failed_++ % failed_.size()];
+    forgotten_ = std::max(forgotten_, place.first);
+    place = {frame.id, status};
     queries_.set_run(frame.context.record(), {}, std::nullopt);
     return;
   }

@@ -127,7 +127,7 @@ Outcome Runs::run(rknn_run_extend* extend) {
   Frame& frame = next_frame();
   CORELANE_TRY(make_room(frame, extend));
   CORELANE_TRY(bring_inputs(frame));
-  CORELANE_TRY(io_memory_.check_alive());
+  CORELANE_TRY(io_memory_.check_usable());
   // Two runs would write bound outputs at once.
   if (facts_.asynchronous() && io_memory_.binds_output()) (void)complete_all();
   RunOptions options;
@@ -182,7 +182,12 @@ Outcome Runs::wait(rknn_run_extend* extend) {
     // Later runs took its frame, so it is over; only failures are remembered.
     const auto failed = std::find_if(failed_.begin(), failed_.end(),
                                      [id](const auto& entry) { return entry.first == id; });
-    return failed == failed_.end() ? Status() : failed->second;
+    if (failed != failed_.end()) return failed->second;
+    if (id > forgotten_) return {};
+    return outcome(RKNN_ERR_PARAM_INVALID,
+                   "how frame {} ended is no longer known: {} later runs failed; wait for a frame "
+                   "before the runs that follow",
+                   id, failed_.size());
   }
   if (!named->running()) return named->result;
   return complete(*named, end_of_wait(extend));

@@ -95,6 +95,8 @@ class Runs {
   /// The last runs that failed, by id, 0: none. A ring: to note one takes no memory.
   std::array<std::pair<std::uint64_t, Status>, 16> failed_ CORELANE_GUARDED_BY(mutex_);
   std::size_t next_failed_ CORELANE_GUARDED_BY(mutex_) = 0;
+  /// The last id that left the ring: how runs up to it ended is not known.
+  std::uint64_t forgotten_ CORELANE_GUARDED_BY(mutex_) = 0;
   std::vector<std::uint64_t> input_age_ CORELANE_GUARDED_BY(mutex_);  ///< The newest of each.
   std::uint64_t age_ CORELANE_GUARDED_BY(mutex_) = 0;
   device::CoreSet cores_ CORELANE_GUARDED_BY(mutex_);

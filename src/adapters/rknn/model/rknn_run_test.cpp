@@ -105,6 +105,22 @@ TEST(RknnRun, FramesThatAreOverCanBeWaitedForAndFramesToComeCannot) {
   EXPECT_THAT(lines, HasSubstr("the last one is 3"));
 }
 
+TEST(RknnRun, HowAFrameEndedIsForgottenAfterSixteenFailuresAndNotTakenForSuccess) {
+  const Environment plan("CORELANE_FAULTS", "short=1");
+  const Environment inner("CORELANE_RKNN_INNER", own_device());
+  const Model model(doubling({1, 4}));
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(model.run(), RKNN_ERR_FAIL);
+  const auto wait = [&](std::uint64_t id) {
+    rknn_run_extend extend{};
+    extend.frame_id = id;
+    return rknn_wait(model.ctx, &extend);
+  };
+  const std::string line = lines_of([&] { EXPECT_EQ(wait(1), RKNN_ERR_PARAM_INVALID); });
+  EXPECT_THAT(line, HasSubstr("how frame 1 ended is no longer known"));
+  EXPECT_EQ(wait(4), RKNN_ERR_PARAM_INVALID);
+  for (const std::uint64_t id : {5U, 19U, 20U}) EXPECT_EQ(wait(id), RKNN_ERR_FAIL) << id;
+}
+
 TEST(RknnRun, DestroyDuringARunInTheBackgroundIsClean) {
   for (int i = 0; i < 10; ++i) {
     Model model(doubling({1, 3, 64, 64}));

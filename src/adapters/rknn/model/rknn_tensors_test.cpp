@@ -211,6 +211,17 @@ TEST(RknnShapes, AllInputsAreNamedOnce) {
   EXPECT_EQ(rknn_set_input_shape(model.ctx, attrs.data()), RKNN_ERR_FAIL);  // Two inputs.
 }
 
+TEST(RknnShapes, ANameThatNoInputHasAndAnOrderThatDoesNotExistAreRefused) {
+  const Model model(two_sizes());
+  rknn_tensor_attr attr = shaped(model, 0, {1, 4, 6, 3}, RKNN_TENSOR_NHWC);
+  std::strcpy(attr.name, "other");
+  const std::string line = lines_of(
+      [&] { EXPECT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_ERR_INPUT_INVALID); });
+  EXPECT_THAT(line, HasSubstr("'other'"));
+  attr = shaped(model, 0, {1, 4, 6, 3}, static_cast<rknn_tensor_format>(77));
+  EXPECT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_ERR_PARAM_INVALID);
+}
+
 TEST(RknnShapes, TheOldFunctionSetsTheShapeOfAnOnlyInput) {
   const Model model(two_sizes());
   rknn_tensor_attr attr = shaped(model, 0, {1, 4, 6, 3}, RKNN_TENSOR_NHWC);
@@ -265,7 +276,7 @@ TEST(RknnShapes, MemoryStaysBoundOverAChangeWhereItFits) {
   }
 }
 
-TEST(RknnShapes, MemoryThatIsTooSmallAfterAChangeIsLetGoWithALine) {
+TEST(RknnShapes, MemoryThatIsTooSmallAfterAChangeFailsTheRunUntilItIsBoundAnew) {
   const Model model(two_sizes());
   ASSERT_EQ(choose(model, {1, 2, 2, 3}), RKNN_SUCC);
   const Mem out(model.ctx, 48);
@@ -274,8 +285,58 @@ TEST(RknnShapes, MemoryThatIsTooSmallAfterAChangeIsLetGoWithALine) {
   ASSERT_EQ(rknn_set_io_mem(model.ctx, out.mem, &attr), RKNN_SUCC);
   ASSERT_EQ(choose(model, {1, 8, 10, 3}), RKNN_SUCC);
   ASSERT_EQ(model.set(ramp(240)), RKNN_SUCC);
+  const std::string line = lines_of([&] { EXPECT_EQ(model.run(), RKNN_ERR_FAIL); });
+  EXPECT_THAT(line, HasSubstr("output 0 'y' takes 960 bytes"));
+  EXPECT_THAT(line, HasSubstr("rknn_set_io_mem"));
+  // Shapes for which it fits, or other memory.
+  ASSERT_EQ(choose(model, {1, 2, 2, 3}), RKNN_SUCC);
+  ASSERT_EQ(model.set(ramp(12)), RKNN_SUCC);
+  ASSERT_EQ(model.run(), RKNN_SUCC);
+  EXPECT_EQ(out.values<float>(12), times(ramp(12), 2));
+  ASSERT_EQ(choose(model, {1, 8, 10, 3}), RKNN_SUCC);
+  const Mem larger(model.ctx, 960);
+  attr = model.attr(RKNN_QUERY_CURRENT_OUTPUT_ATTR);
+  attr.type = RKNN_TENSOR_FLOAT32;
+  ASSERT_EQ(rknn_set_io_mem(model.ctx, larger.mem, &attr), RKNN_SUCC);
+  ASSERT_EQ(model.set(ramp(240)), RKNN_SUCC);
+  ASSERT_EQ(model.run(), RKNN_SUCC);
+  EXPECT_EQ(larger.values<float>(240), times(ramp(240), 2));
+}
+
+TEST(RknnShapes, AnInputWhoseMemoryIsTooSmallAfterAChangeMayBeSetInstead) {
+  const Model model(two_sizes());
+  ASSERT_EQ(choose(model, {1, 2, 2, 3}), RKNN_SUCC);
+  rknn_tensor_attr attr = model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR);
+  const Mem in(model.ctx, attr.size_with_stride);
+  ASSERT_EQ(rknn_set_io_mem(model.ctx, in.mem, &attr), RKNN_SUCC);
+  ASSERT_EQ(choose(model, {1, 8, 10, 3}), RKNN_SUCC);
+  EXPECT_EQ(model.run(), RKNN_ERR_FAIL);
+  ASSERT_EQ(model.set(ramp(240)), RKNN_SUCC);
   ASSERT_EQ(model.run(), RKNN_SUCC);
   EXPECT_EQ(model.floats(), times(ramp(240), 2));
+}
+
+TEST(RknnShapes, ShapesThatFindNoMemoryLeaveTheEarlierOnes) {
+  for (const std::uint32_t flags : {0U, std::uint32_t{RKNN_FLAG_ASYNC_MASK}}) {
+    const Model model(OnnxBuilder()
+                          .input("x", {1, 3, "h", "w"})
+                          .output("y", {1, 3, "h", "w"})
+                          .node("Add", {"x", "x"}, {"y"})
+                          .build(),
+                      flags);
+    ASSERT_EQ(choose(model, {1, 4, 6, 3}), RKNN_SUCC);
+    rknn_tensor_attr attr = model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR);
+    attr.type = RKNN_TENSOR_FLOAT32;
+    attr.fmt = RKNN_TENSOR_NCHW;
+    const std::vector<float> x = ramp(3 * 4 * 6);
+    const Mem in(model.ctx, 3 * 4 * 6 * 4);
+    in.fill(x);
+    ASSERT_EQ(rknn_set_io_mem(model.ctx, in.mem, &attr), RKNN_SUCC);
+    EXPECT_EQ(choose(model, {1, 4000000, 4000000, 3}), RKNN_ERR_MALLOC_FAIL);
+    EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR)), (Dims{1, 4, 6, 3}));
+    for (int runs = 0; runs < 2; ++runs) ASSERT_EQ(model.run(), RKNN_SUCC);
+    EXPECT_EQ(model.floats(), times(x, 2));
+  }
 }
 
 TEST(RknnShapes, AChangeDuringARunInTheBackgroundWaitsForIt) {
@@ -321,6 +382,35 @@ TEST(RknnShapes, OpenDimensionsTakeAnyShape) {
     EXPECT_EQ(dims(model.attr(RKNN_QUERY_CURRENT_OUTPUT_ATTR)), (Dims{1, n}));
     EXPECT_EQ(model.floats(), times(x, -1));
   }
+}
+
+TEST(RknnShapes, MemoryIsThatOfTheLargestShapesInWhateverOrderAndContext) {
+  const auto convolutions = [](std::vector<std::vector<Shape>> sets) {
+    ImportOptions options;
+    options.shape_sets = std::move(sets);
+    return compiled(
+        OnnxBuilder()
+            .input("x", {1, 3, "h", "w"})
+            .output("y", {1, 3, "h", "w"})
+            .constant<float>("w", {3, 3, 1, 1}, testing::kOnnxFloat, std::vector<float>(9, 0.5F))
+            .node("Conv", {"x", "w"}, {"z"})
+            .node("Conv", {"z", "w"}, {"y"})
+            .build(),
+        options);
+  };
+  const auto internal = [](const Model& model) {
+    rknn_mem_size size{};
+    EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_MEM_SIZE, &size, sizeof size), RKNN_SUCC);
+    return size.total_internal_size;
+  };
+  const std::vector<Shape> small{Shape{1, 3, 8, 8}}, large{Shape{1, 3, 160, 160}};
+  const Model first(convolutions({small, large})), second(convolutions({large, small}));
+  EXPECT_GE(internal(first), 3U * 160 * 160 * 4);
+  EXPECT_EQ(internal(first), internal(second));
+  Model copy;
+  rknn_context from = first.ctx;
+  ASSERT_EQ(rknn_dup_context(&from, &copy.ctx), RKNN_SUCC);
+  EXPECT_EQ(internal(copy), internal(first));
 }
 
 TEST(RknnShapes, SizesAreThoseOfTheCurrentShape) {
