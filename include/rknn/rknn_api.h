@@ -299,7 +299,7 @@ typedef struct _rknn_tensor_attr {
   uint32_t size_with_stride;  ///< Bytes with padding: what memory for rknn_set_io_mem has to hold.
   /// For rknn_set_io_mem of an input: not 0 when the bytes are already normalised and quantized.
   uint8_t pass_through;
-  uint32_t h_stride;  ///< Rows from one picture of a batch to the next; 0 means the height.
+  uint32_t h_stride;  ///< 0 from queries; not looked at: pictures of a batch have no rows between.
 } rknn_tensor_attr;
 
 /// The shapes that an input of a dynamic model may take. The k-th shapes of all inputs belong
@@ -313,10 +313,10 @@ typedef struct _rknn_input_range {
   uint32_t n_dims;                                                ///< Columns that count.
 } rknn_input_range;
 
-/// The table of the last run, one line a layer; without RKNN_FLAG_COLLECT_PERF_MASK it has no
-/// lines.
+/// The table of the last run, one line a layer; without RKNN_FLAG_COLLECT_PERF_MASK the nodes of
+/// the network, with times of 0.
 typedef struct _rknn_perf_detail {
-  char* perf_data;    ///< Closed by 0. Owned by the context, valid until the next such query.
+  char* perf_data;    ///< Closed by 0. The context's; the last 8 of these queries stay valid.
   uint64_t data_len;  ///< Bytes without the closing 0.
 } rknn_perf_detail;
 
@@ -404,18 +404,19 @@ typedef struct _rknn_output_extend {
 
 /// Opens a model: one made by `corelane compile`, or an ONNX file.
 /// `context`: set to the new context; 0 on failure. `model`: with size > 0 the model's bytes, with
-/// size 0 the path of its file. `flag`: RKNN_FLAG_*. `extend`: may be NULL.
-/// Unknown flags are ignored with a warning.
-/// Errors: PARAM_INVALID (null pointers, a slice outside the file), FAIL (no such file),
-/// MODEL_INVALID (damaged, cut or unknown), TARGET_PLATFORM_UNMATCH (compiled by the vendor's
-/// tools, for its own chip: the log line says how to make a program from ONNX), DEVICE_UNAVAILABLE,
-/// MALLOC_FAIL, CTX_INVALID (the context in `extend`).
+/// size 0 the path of its file, which is not to be written to while a context has it open: replace
+/// it by renaming the new one to its name. `flag`: RKNN_FLAG_*. `extend`: may be NULL. Unknown
+/// flags are ignored with a warning. Errors: PARAM_INVALID (null pointers, a slice outside the
+/// file), FAIL (no such file), MODEL_INVALID (damaged, cut or unknown), TARGET_PLATFORM_UNMATCH
+/// (compiled by the vendor's tools, for its own chip: the log line says how to make a program from
+/// ONNX), DEVICE_UNAVAILABLE, MALLOC_FAIL, CTX_INVALID (the context in `extend`).
 int rknn_init(rknn_context* context, void* model, uint32_t size, uint32_t flag,
               rknn_init_extend* extend);
 
 /// A second context of the same model that shares its weights and has inputs, outputs and internal
 /// memory of its own. The two are destroyed in any order.
-/// Errors: PARAM_INVALID, CTX_INVALID, MALLOC_FAIL, FAIL.
+/// `context_out`: 0 on failure. Errors: PARAM_INVALID, CTX_INVALID, MALLOC_FAIL, FAIL,
+/// MODEL_INVALID (the file was written to while it is open).
 int rknn_dup_context(rknn_context* context_in, rknn_context* context_out);
 
 /// Closes a context and waits for its runs. Memory of rknn_create_mem* stays until
@@ -439,9 +440,9 @@ int rknn_inputs_set(rknn_context context, uint32_t n_inputs, rknn_input* inputs)
 /// Errors: PARAM_INVALID (also a model without a batch), CTX_INVALID.
 int rknn_set_batch_core_num(rknn_context context, int core_num);
 
-/// Chooses the cores of the runs to come. Chips with one core refuse every mask.
-/// Errors: PARAM_INVALID (not one of rknn_core_mask), FAIL (cores that the chip lacks),
-/// CTX_INVALID.
+/// Chooses the cores of the runs to come: RKNN_NPU_CORE_AUTO, RKNN_NPU_CORE_ALL, or any bits of the
+/// chip's cores. Errors: FAIL (other bits), TARGET_PLATFORM_UNMATCH (any mask, on a chip with one
+/// core), CTX_INVALID.
 int rknn_set_core_mask(rknn_context context, rknn_core_mask core_mask);
 
 /// Runs the model once on the inputs that are set. Blocks until it is done, unless
@@ -452,8 +453,8 @@ int rknn_run(rknn_context context, rknn_run_extend* extend);
 
 /// Waits for run `extend->frame_id`, or for the last one when it is 0 or `extend` is NULL; any
 /// number of times, also for runs that are over. Returns what that run returned; further
-/// PARAM_INVALID (no such run), FAIL (nothing has run yet), CTX_INVALID, and TIMEOUT, after which
-/// the run goes on.
+/// PARAM_INVALID (no such run; a run so old that 16 later ones failed since), FAIL (nothing has run
+/// yet), CTX_INVALID, and TIMEOUT, after which the run goes on.
 int rknn_wait(rknn_context context, rknn_run_extend* extend);
 
 /// Reads outputs of the last run, in any order and number; waits for it first.
@@ -470,8 +471,8 @@ int rknn_outputs_release(rknn_context context, uint32_t n_ouputs, rknn_output* o
 // --- Memory shared with the device. ------------------------------------------------------------
 // `ctx` may also be a rknn_matmul_ctx. NULL is returned where the memory cannot be had.
 
-/// Wraps the caller's memory at a physical address. NULL where the device has no physical
-/// addresses.
+/// Wraps the caller's memory at a physical address. Where the device has none it is used at
+/// `virt_addr`, with a warning; NULL without one.
 rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context ctx, uint64_t phys_addr, void* virt_addr,
                                            uint32_t size);
 
@@ -505,9 +506,12 @@ int rknn_set_internal_mem(rknn_context ctx, rknn_tensor_mem* mem);
 
 /// Binds memory to an input or output, until the next call for it; allowed between runs. `attr`:
 /// from a query, so that `name` says which tensor; `type` and `fmt` may be changed to what the
-/// memory holds. A native query's attr means no conversion. The bytes needed are counted from dims
-/// and type, not taken from `size`. Errors: PARAM_INVALID (null pointer, memory too small, no such
-/// tensor, a type or layout that cannot be converted), CTX_INVALID.
+/// memory holds. A native query's attr means no conversion, but for a 4-D input in NHWC whose type
+/// is UINT8 or FLOAT32: those are pixels, unless `pass_through` is set. The bytes needed are
+/// counted from the tensor's shape, `type` and `w_stride`, not taken from `size`; of NC1HWC2, C2 is
+/// dims[4]. Memory that later shapes make too small is let go, and rknn_run fails until other
+/// memory is bound. Errors: PARAM_INVALID (null pointer, memory too small, no such tensor, a type
+/// or layout that cannot be converted), CTX_INVALID.
 int rknn_set_io_mem(rknn_context ctx, rknn_tensor_mem* mem, rknn_tensor_attr* attr);
 
 /// Chooses the shape of the only input of a dynamic model. Errors: as rknn_set_input_shapes, and
@@ -518,7 +522,8 @@ int rknn_set_input_shape(rknn_context ctx, rknn_tensor_attr* attr);
 /// `attr`: `n_inputs` of them with index, name, dims, n_dims and fmt set; together they are one of
 /// the combinations that RKNN_QUERY_INPUT_DYNAMIC_RANGE lists.
 /// Errors: PARAM_INVALID (null pointer, not every input), INPUT_INVALID (an attr names no input),
-/// FAIL (not listed; the log line has the list), CTX_INVALID.
+/// FAIL (not listed; the log line has the list), MALLOC_FAIL, CTX_INVALID. After a failure the
+/// shapes are those of before.
 int rknn_set_input_shapes(rknn_context ctx, uint32_t n_inputs, rknn_tensor_attr* attr);
 
 /// Makes writes of one side visible to the other; to the device it also says that B of a matrix
