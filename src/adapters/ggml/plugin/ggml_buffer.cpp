@@ -59,7 +59,7 @@ struct BufferState {
     if (!weights.empty()) (void)new std::map<WeightKey, HeldWeight>(std::move(weights));
     std::free(plain);
   }
-  /// Whether the host can only write where it is told, or by a node of a graph.
+  /// Over memory of the caller's, as that of a mapped file.
   bool is_mapped() const { return block == nullptr && plain == nullptr; }
   void release(const HeldWeight& held) {
     if (held.weight != nullptr) plugin().engine->release(held.weight);
