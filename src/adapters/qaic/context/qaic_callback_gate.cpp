@@ -21,6 +21,22 @@ bool CallbackGate::enter() noexcept {
   return true;
 }
 
+bool CallbackGate::reserve() noexcept {
+  const MutexLock lock(mutex_);
+  if (!closed_) ++running_;
+  return !closed_;
+}
+
+bool CallbackGate::enter_due() noexcept {
+  const MutexLock lock(mutex_);
+  if (!dropped_) {
+    ++depth;
+    return true;
+  }
+  if (--running_ == 0) idle_.notify_all();
+  return false;
+}
+
 void CallbackGate::leave() noexcept {
   const MutexLock lock(mutex_);
   --depth;
@@ -38,6 +54,7 @@ void CallbackGate::caught(std::string_view what) noexcept {
 void CallbackGate::close() noexcept {
   MutexLock lock(mutex_);
   closed_ = true;
+  if (depth > 0) dropped_ = true;
   while (running_ > 0 && depth == 0) idle_.wait(lock.native());
 }
 

@@ -11,10 +11,13 @@
 #include "adapters/qaic/context/qaic_devices.h"
 #include "base/guard.h"
 #include "base/leaked.h"
+#include "base/reserve.h"
 #include "base/sync.h"
+#include "corelane/base/clock.h"
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
 #include "corelane/runtime/merged_log.h"
+#include "dispatch/callback_thread.h"
 
 namespace corelane::qaic {
 namespace {
@@ -83,7 +86,12 @@ Status check_options(QAicContextProperties_t properties, std::span<const QID> de
 }  // namespace
 
 /// What the threads that call the user share with the context.
-struct ContextObject::State {
+struct ContextObject::State : std::enable_shared_from_this<State> {
+  State() = default;
+  ~State() { caller->stop(); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
   QAicContextID id = next_id();
   std::vector<QID> numbers;
   std::vector<std::shared_ptr<device::Device>> devices;
@@ -94,6 +102,9 @@ struct ContextObject::State {
   Observations observations CORELANE_GUARDED_BY(mutex);
   MergedLog merged CORELANE_GUARDED_BY(mutex);
   std::atomic<bool> collects{false};  ///< Lines go through `merged`.
+  /// See post().
+  const std::shared_ptr<dispatch::CallbackThread> caller =
+      std::make_shared<dispatch::CallbackThread>(real_clock(), "corelane-caller", "qaic");
 
   bool passes(QLogLevel line) const noexcept {
     return static_cast<int>(line) >= level.load(std::memory_order_relaxed);
@@ -113,6 +124,23 @@ struct ContextObject::State {
       callbacks.error(id, text.c_str(), type, nullptr, 0, callbacks.error_data);
     });
     if (!told) log::write(log::Level::kError, "qaic", text);
+  }
+
+  void post(const Clock& clock, std::function<void()> call) noexcept {
+    if (clock.is_virtual()) return run_callback("qaic", "a call of a context", call);
+    caller->post_or_call(std::move(call));
+  }
+
+  /// close() waits for it.
+  void report_by_post(const Clock& clock, QAicErrorType type, std::string text) noexcept {
+    if (callbacks.error == nullptr || !gate.reserve())
+      return log::write(log::Level::kError, "qaic", text);
+    post(clock, sure_once<void()>([self = shared_from_this(), type, said = std::move(text)] {
+           self->gate.call_due("the error handler", [&] {
+             const ContextCallbacks& user = self->callbacks;
+             user.error(self->id, said.c_str(), type, nullptr, 0, user.error_data);
+           });
+         }));
   }
 };
 
@@ -146,10 +174,11 @@ Status ContextObject::watch_devices() {
     watch.on_event = [weak = std::weak_ptr(state_), i](const device::Event& event) {
       const auto state = event.kind == device::EventKind::kLost ? weak.lock() : nullptr;
       if (state == nullptr) return;
-      state->report(QAIC_ERROR_CONTEXT_RUNTIME,
-                    fmt::format("device {} ({}) was lost: {}; load its programs again once it is "
-                                "back",
-                                state->numbers[i], state->devices[i]->info().instance, event.text));
+      const device::Device& lost = *state->devices[i];
+      state->report_by_post(
+          *lost.clock(), QAIC_ERROR_CONTEXT_RUNTIME,
+          fmt::format("device {} ({}) was lost: {}; load its programs again once it is back",
+                      state->numbers[i], lost.info().instance, event.text));
     };
     auto observation = state_->devices[i]->observe(std::move(watch));
     // A device that tells nothing is as good as one that is never lost.
@@ -227,6 +256,16 @@ void ContextObject::log(QLogLevel level, std::string_view text) const noexcept {
 
 void ContextObject::report(QAicErrorType type, const Status& why) const noexcept {
   run_callback("qaic", "reporting a failure", [&] { state_->report(type, why.to_string()); });
+}
+
+void ContextObject::report_by_post(const Clock& clock, QAicErrorType type,
+                                   const Status& why) const noexcept {
+  run_callback("qaic", "reporting a failure",
+               [&] { state_->report_by_post(clock, type, why.to_string()); });
+}
+
+void ContextObject::post(const Clock& clock, std::function<void()> call) const noexcept {
+  state_->post(clock, std::move(call));
 }
 
 std::uint64_t ContextObject::exceptions() const noexcept { return state_->gate.thrown(); }

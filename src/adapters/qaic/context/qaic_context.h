@@ -2,12 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "adapters/qaic/api/qaic_handle.h"
+
+namespace corelane {
+class Clock;
+}
 
 namespace corelane::device {
 class Device;
@@ -49,8 +54,15 @@ class ContextObject : public Object {
   QLogLevel level() const noexcept;
   /// A line for the log callback, unless it lies below the level.
   void log(QLogLevel level, std::string_view text) const noexcept;
-  /// Calls the error handler once, with no lock held.
+  /// Calls the error handler once, with no lock held, in the thread of a user.
   void report(QAicErrorType type, const Status& why) const noexcept;
+  /// The same by post(), for the thread of a device.
+  void report_by_post(const Clock& clock, QAicErrorType type, const Status& why) const noexcept;
+  /// Calls `call` in a thread of the context, one after another: what a user's function waits for,
+  /// or how long it takes, must hold up neither the threads of a device nor other contexts. Where
+  /// `clock`, of the device, is virtual, in place: there everything happens in the thread that
+  /// moves the time. `call` is of sure_once().
+  void post(const Clock& clock, std::function<void()> call) const noexcept;
   /// What the user's functions threw, counted.
   std::uint64_t exceptions() const noexcept;
 

@@ -1,5 +1,7 @@
 #include "adapters/qaic/program/qaic_event.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "adapters/qaic/context/qaic_context.h"
@@ -25,25 +27,31 @@ void EventObject::refuse() {
 }
 
 void EventObject::complete(const Status& status) {
-  SureVector<Callback> callbacks;
+  SureVector<std::shared_ptr<Callback>> due;
   {
     const MutexLock lock(mutex_);
     --in_flight_;
     completed_ = true;
     outcome_ = status;
-    callbacks.assign(callbacks_.begin(), callbacks_.end());
+    for (const auto& callback : callbacks_)
+      if (callback->gate.reserve()) due.push_back(callback);
     changed_.notify_all();
   }
-  for (const Callback& callback : callbacks) {
-    const Status thrown = no_throw(
-        "a callback of an event",
-        [&]() -> Status {
-          callback.function(handle_, QAIC_EVENT_DEVICE_COMPLETE, callback.data);
-          return {};
-        },
-        Code::kEngineFailed);
-    if (!thrown.ok()) context_->report(QIAC_ERROR_EVENT_RUNTIME, thrown);
-  }
+  if (due.empty()) return;
+  context_->post(*clock_,
+                 sure_once<void()>([context = context_, handle = handle_, calls = std::move(due)] {
+                   for (const auto& one : calls)
+                     one->gate.call_due("a callback of an event", [&] {
+                       const Status thrown = no_throw(
+                           "a callback of an event",
+                           [&]() -> Status {
+                             one->function(handle, QAIC_EVENT_DEVICE_COMPLETE, one->data);
+                             return {};
+                           },
+                           Code::kEngineFailed);
+                       if (!thrown.ok()) context->report(QIAC_ERROR_EVENT_RUNTIME, thrown);
+                     });
+                 }));
 }
 
 Status EventObject::clear() {
@@ -59,16 +67,24 @@ Status EventObject::clear() {
 }
 
 void EventObject::add_callback(QAicEventCallback callback, void* data) {
+  auto added = std::make_shared<Callback>(callback, data);
   const MutexLock lock(mutex_);
-  callbacks_.push_back({callback, data});
+  if (!closed_) callbacks_.push_back(std::move(added));
 }
 
 Status EventObject::remove_callback(QAicEventCallback callback) {
-  const MutexLock lock(mutex_);
-  const auto removed =
-      std::erase_if(callbacks_, [&](const Callback& one) { return one.function == callback; });
-  if (removed != 0) return {};
-  return error(Code::kNotFound, "the callback was not added to the event, or is removed already");
+  Callbacks removed;
+  {
+    const MutexLock lock(mutex_);
+    const auto first = std::ranges::stable_partition(
+        callbacks_, [&](const auto& one) { return one->function != callback; });
+    removed.assign(std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
+    callbacks_.erase(first.begin(), first.end());
+  }
+  if (removed.empty())
+    return error(Code::kNotFound, "the callback was not added to the event, or is removed already");
+  for (const auto& one : removed) one->gate.close();
+  return {};
 }
 
 Status EventObject::wait() {
@@ -86,9 +102,14 @@ Status EventObject::wait() {
 }
 
 void EventObject::close() {
-  const MutexLock lock(mutex_);
-  closed_ = true;
-  changed_.notify_all();
+  Callbacks removed;
+  {
+    const MutexLock lock(mutex_);
+    closed_ = true;
+    removed.swap(callbacks_);
+    changed_.notify_all();
+  }
+  for (const auto& one : removed) one->gate.close();
 }
 
 }  // namespace corelane::qaic

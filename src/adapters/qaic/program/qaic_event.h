@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "adapters/qaic/api/qaic_handle.h"
+#include "adapters/qaic/context/qaic_callback_gate.h"
 #include "base/sync.h"
 #include "corelane/base/clock.h"
 
@@ -15,7 +16,7 @@ namespace corelane::qaic {
 class ContextObject;
 
 /// Signalled while inferences that it was enqueued with have completed and none is in flight. All
-/// functions from any thread; callbacks are called with no lock held.
+/// functions from any thread; callbacks are called in a thread of the context, with no lock held.
 class EventObject : public Object {
  public:
   static constexpr ObjectKind kKind = ObjectKind::kEvent;
@@ -36,19 +37,23 @@ class EventObject : public Object {
   /// kBusy while something is in flight.
   Status clear();
   void add_callback(QAicEventCallback callback, void* data);
-  /// All of its data. kNotFound where it was not added.
+  /// All of its data. Calls that are due are made and have ended then, as CallbackGate::close()
+  /// says. kNotFound where it was not added.
   Status remove_callback(QAicEventCallback callback);
   /// Waits until it is signalled: the outcome of the inference that completed last. kWrongState
   /// where nothing would signal it, kCancelled when its handle ends.
   Status wait();
-  /// The handle ends.
+  /// The handle ends, and all callbacks are removed.
   void close();
 
  private:
   struct Callback {
-    QAicEventCallback function;
-    void* data;
+    Callback(QAicEventCallback called, void* with) : function(called), data(with) {}
+    const QAicEventCallback function;
+    void* const data;
+    CallbackGate gate;
   };
+  using Callbacks = std::vector<std::shared_ptr<Callback>>;
 
   const std::shared_ptr<ContextObject> context_;
   const std::shared_ptr<Clock> clock_;
@@ -59,7 +64,7 @@ class EventObject : public Object {
   bool completed_ CORELANE_GUARDED_BY(mutex_) = false;  ///< One has, since it was cleared.
   bool closed_ CORELANE_GUARDED_BY(mutex_) = false;
   Status outcome_ CORELANE_GUARDED_BY(mutex_);
-  std::vector<Callback> callbacks_ CORELANE_GUARDED_BY(mutex_);
+  Callbacks callbacks_ CORELANE_GUARDED_BY(mutex_);
 };
 
 }  // namespace corelane::qaic

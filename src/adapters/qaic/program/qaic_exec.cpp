@@ -22,9 +22,6 @@
 namespace corelane::qaic {
 namespace {
 
-/// What 50 tries that wait 5, 10, 15, ... ms take together.
-constexpr Duration kRoomTime = std::chrono::milliseconds(5) * (50 * 51 / 2);
-
 QAicExecObjID next_number() noexcept {
   static std::atomic<std::uint32_t> last{0};
   return ++last;
@@ -204,7 +201,7 @@ Status ExecObjObject::ready_for_states(const OneUser& call) {
 }
 
 Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventObject>& event) {
-  const OneUser call(in_call_);
+  OneUser call(in_call_);
   if (!call) return busy();
   if (in_flight())
     return error(Code::kBusy, "execution object {} is in flight; wait for it before it is enqueued",
@@ -219,22 +216,24 @@ Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventOb
                  queue->device()->info().instance, program_->parts().name,
                  program_->parts().on.device->info().instance);
   const std::shared_ptr<GroupGate>& gate = program_->parts().gate;
-  if (gate == nullptr) return begin(queue, event);
+  if (gate == nullptr) return begin(queue, event, call);
   CORELANE_TRY(gate->enter(program_->parts().name));
   const Outcome begun =
-      no_throw("the submission", [&]() -> Outcome { return begin(queue, event); });
+      no_throw("the submission", [&]() -> Outcome { return begin(queue, event, call); });
   if (begun.code() != QS_SUCCESS) gate->leave();
   return begun;
 }
 
-Outcome ExecObjObject::begin(QueueObject* queue, const std::shared_ptr<EventObject>& event) {
+Outcome ExecObjObject::begin(QueueObject* queue, const std::shared_ptr<EventObject>& event,
+                             OneUser& call) {
   CORELANE_TRY(renew());
   CORELANE_TRY(buffers_.copy_in(context_));
   // With an event, or in a queue's order, its user may learn of its end elsewhere.
   const bool told = event != nullptr || (queue != nullptr && queue->one_at_a_time());
   return submit(queue, event,
                 std::make_shared<Flight>(program_->parts().on.device->clock(),
-                                         buffers_.begin_outputs(program_.get()), told));
+                                         buffers_.begin_outputs(program_.get()), told),
+                call);
 }
 
 /// The end of an inference, in the thread that completes it: waiters first. The execution object
@@ -261,7 +260,9 @@ struct Ending {
     if (event != nullptr) event->complete(status);
     // The context tells of a lost device itself, once.
     const bool reported = !status.ok() && status.code() != Code::kDeviceLost;
-    if (reported) program->parts().context->report(QIAC_ERROR_EXECOBJ_RUNTIME, status);
+    if (reported)
+      program->parts().context->report_by_post(*program->parts().on.device->clock(),
+                                               QIAC_ERROR_EXECOBJ_RUNTIME, status);
   }
 
  private:
@@ -277,7 +278,7 @@ struct Ending {
 };
 
 Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
-                              const std::shared_ptr<Flight>& flight) {
+                              const std::shared_ptr<Flight>& flight, OneUser& call) {
   const std::shared_ptr<Clock>& clock = program_->parts().on.device->clock();
   Ending ending{flight, program_, event, {}, buffers_.cuts(), owner_, {}, {}};
   const bool profiled = program_->tap()->on();
@@ -313,6 +314,8 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
     ending.record.in_flight = program_->tap()->begin();
     ending.inference = *inference;
   }
+  // It may have ended by now, and whoever learns of that may use the object again.
+  call.release();
   inference->on_done(sure_once<void(const Status&)>(std::move(ending)));
   return {};
 }

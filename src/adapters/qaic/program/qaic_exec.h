@@ -103,9 +103,10 @@ class ExecObjObject : public Object {
   /// A context of the program's activation, with the buffers bound.
   Status renew();
   /// enqueue() by the one user, and after what it checks of the program's group.
-  Outcome begin(QueueObject* queue, const std::shared_ptr<EventObject>& event);
+  Outcome begin(QueueObject* queue, const std::shared_ptr<EventObject>& event, OneUser& call);
+  /// Gives `call` up once it has submitted.
   Outcome submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
-                 const std::shared_ptr<Flight>& flight);
+                 const std::shared_ptr<Flight>& flight, OneUser& call);
 
   const std::shared_ptr<ProgramObject> program_;
   const bool automatic_;

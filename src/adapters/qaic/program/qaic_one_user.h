@@ -10,16 +10,19 @@ class OneUser {
  public:
   explicit OneUser(std::atomic<bool>& in_use) noexcept
       : in_use_(in_use), held_(!in_use.exchange(true, std::memory_order_acquire)) {}
-  ~OneUser() {
-    if (held_) in_use_.store(false, std::memory_order_release);
-  }
+  ~OneUser() { release(); }
   OneUser(const OneUser&) = delete;
   OneUser& operator=(const OneUser&) = delete;
   explicit operator bool() const noexcept { return held_; }
+  /// Before its end.
+  void release() noexcept {
+    if (held_) in_use_.store(false, std::memory_order_release);
+    held_ = false;
+  }
 
  private:
   std::atomic<bool>& in_use_;
-  const bool held_;
+  bool held_;
 };
 
 }  // namespace corelane::qaic

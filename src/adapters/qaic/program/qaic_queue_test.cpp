@@ -3,6 +3,7 @@
 #include <atomic>
 #include <future>
 #include <stdexcept>
+#include <thread>
 
 #include "adapters/qaic/testing/qaic_bench.h"
 
@@ -226,6 +227,142 @@ TEST(QaicEvent, WhatACallbackThrowsIsReportedOnce) {
   EXPECT_THAT(many.errors(), ElementsAre(QIAC_ERROR_EVENT_RUNTIME));
   EXPECT_EQ(qaicReleaseEvent(event), QS_SUCCESS);
   EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+/// Real time: nobody else moves it while a callback waits.
+struct RealMany : Bench {
+  explicit RealMany(const std::string& on = "null:generic:4?a=1ms")
+      : Bench(on, nullptr, false), net(program()) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      objects[i] = exec(net);
+      EXPECT_EQ(tensors[i].give(objects[i]), QS_SUCCESS) << text();
+    }
+  }
+  ~RealMany() {
+    for (QAicExecObj* one : objects) static_cast<void>(qaicReleaseExecObj(one));
+    static_cast<void>(qaicReleaseProgram(net));
+  }
+  QStatus outcome(std::size_t i) const { return qaicExecObjWaitForCompletion(objects[i], 0); }
+  std::array<Tensors, 2> tensors;
+  QAicProgram* net;
+  std::array<QAicExecObj*, 2> objects{};
+};
+
+/// It waited for itself: the thread that ends inferences called it.
+TEST(QaicEvent, ACallbackMayRunAnotherInference) {
+  RealMany many;
+  QAicQueue* queue = many.queue();
+  QAicEvent* event = many.event();
+  std::promise<QStatus> ran;
+  Heard heard;
+  heard.then = [&] { ran.set_value(qaicRunExecObj(many.objects[1])); };
+  ASSERT_EQ(qaicEventAddCallback(event, &Heard::call, &heard), QS_SUCCESS);
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[0], event), QS_SUCCESS);
+  EXPECT_EQ(ran.get_future().get(), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseEvent(event), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+/// Where the inference had ended before enqueue() returned, the object was "used by another
+/// thread".
+TEST(QaicEvent, ACallbackMayEnqueueItsOwnObjectAgain) {
+  constexpr int kTimes = 300;
+  RealMany many;
+  QAicQueue* queue = many.queue();
+  QAicEvent* event = many.event();
+  std::promise<void> all;
+  Heard heard;
+  heard.then = [&] {
+    EXPECT_EQ(heard.calls < kTimes ? qaicEnqueueExecObj(queue, many.objects[0], event) : QS_SUCCESS,
+              QS_SUCCESS)
+        << text();
+    if (heard.calls == kTimes) all.set_value();
+  };
+  ASSERT_EQ(qaicEventAddCallback(event, &Heard::call, &heard), QS_SUCCESS);
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[0], event), QS_SUCCESS);
+  all.get_future().get();
+  EXPECT_EQ(qaicReleaseEvent(event), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+TEST(QaicEvent, ACallbackThatIsRemovedHasEnded) {
+  RealMany many;
+  QAicQueue* queue = many.queue();
+  for (const bool release : {false, true}) {
+    QAicEvent* event = many.event();
+    std::promise<void> begun;
+    std::promise<void> go;
+    std::atomic<bool> ended{false};
+    Heard heard;
+    heard.then = [&] {
+      begun.set_value();
+      go.get_future().wait();
+      for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+      ended = true;
+    };
+    ASSERT_EQ(qaicEventAddCallback(event, &Heard::call, &heard), QS_SUCCESS);
+    ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[0], event), QS_SUCCESS);
+    begun.get_future().wait();
+    EXPECT_EQ(qaicWaitforEvent(event), QS_SUCCESS) << "callbacks do not hold it up";
+    auto removal = std::async(std::launch::async, [&] {
+      const QStatus status =
+          release ? qaicReleaseEvent(event) : qaicEventRemoveCallback(event, &Heard::call);
+      EXPECT_TRUE(ended);
+      return status;
+    });
+    go.set_value();
+    EXPECT_EQ(removal.get(), QS_SUCCESS);
+    EXPECT_EQ(heard.calls, 1);
+    if (!release) EXPECT_EQ(qaicReleaseEvent(event), QS_SUCCESS);
+    EXPECT_EQ(many.outcome(0), QS_SUCCESS);
+  }
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+TEST(QaicEvent, OfAnEventThatIsReleasedInFlightNoCallbackIsCalled) {
+  const Many<1> many("null:generic:2?a=1ms");
+  QAicQueue* queue = many.queue();
+  QAicEvent* event = many.event();
+  Heard heard;
+  ASSERT_EQ(qaicEventAddCallback(event, &Heard::call, &heard), QS_SUCCESS);
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[0], event), QS_SUCCESS);
+  ASSERT_EQ(qaicReleaseEvent(event), QS_SUCCESS);
+  many.advance(milliseconds(1));
+  EXPECT_EQ(many.outcome(0), QS_SUCCESS);
+  EXPECT_EQ(heard.calls, 0);
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+/// A slow one delayed what other contexts waited for.
+TEST(QaicEvent, AnErrorHandlerThatWaitsHoldsUpItsOwnContextAlone) {
+  struct Handler {
+    std::promise<void> begun;
+    std::promise<void> go;
+    static void call(QAicContextID, const char*, QAicErrorType, const void*, std::size_t,
+                     void* self) {
+      static_cast<Handler*>(self)->begun.set_value();
+      static_cast<Handler*>(self)->go.get_future().wait();
+    }
+  } handler;
+  RealMany many("null:generic:4?a=1ms&fail=1");
+  const QID number = 0;
+  QAicContext* other = nullptr;
+  ASSERT_EQ(
+      qaicCreateContext(&other, nullptr, 1, &number, nullptr, nullptr, &Handler::call, &handler),
+      QS_SUCCESS);
+  QAicProgram* net = nullptr;
+  ASSERT_EQ(qaicCreateProgram(other, &net, nullptr, 0, "net", many.qpc), QS_SUCCESS);
+  QAicExecObj* object = nullptr;
+  ASSERT_EQ(qaicCreateExecObj(other, &object, nullptr, net, nullptr, nullptr, nullptr), QS_SUCCESS);
+  const Tensors tensors;
+  ASSERT_EQ(tensors.give(object), QS_SUCCESS);
+  EXPECT_EQ(qaicRunExecObj(object), QS_ERROR);
+  handler.begun.get_future().wait();
+  EXPECT_EQ(qaicRunExecObj(many.objects[0]), QS_ERROR) << "it fails, too, and ends";
+  handler.go.set_value();
+  EXPECT_EQ(qaicReleaseExecObj(object), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseProgram(net), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseContext(other), QS_SUCCESS);
 }
 
 TEST(QaicEvent, OtherTypesAreRefused) {

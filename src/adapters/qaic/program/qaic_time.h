@@ -9,6 +9,10 @@
 
 namespace corelane::qaic {
 
+/// What 50 tries that wait 5, 10, 15, ... ms take together: so long a submission waits for room in
+/// a device's queue.
+constexpr Duration kRoomTime = std::chrono::milliseconds(5) * (50 * 51 / 2);
+
 /// The point of time `us` microseconds after `now`; kNever for QAIC_WAIT_FOREVER, and for what no
 /// clock counts.
 inline TimePoint after_us(TimePoint now, std::uint64_t us) noexcept {
