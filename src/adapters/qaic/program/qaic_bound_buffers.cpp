@@ -198,7 +198,29 @@ Outcome BoundBuffers::set(std::size_t count, const QBuffer* buffers, const QBuff
   if (buffers == nullptr && count != 0) return outcome(QS_INVAL, "buffers is null");
   CORELANE_ASSIGN(const std::size_t chosen,
                   covering_ ? plan_->choose_covering(buffers, dims) : plan_->choose(buffers, dims));
-  return exchange(buffers, dims, {}, chosen, context);
+  Outcome taken = exchange(buffers, dims, {}, chosen, context);
+  if (taken.code() == QS_SUCCESS) keep_extents(dims);
+  return taken;
+}
+
+/// For buffers that stay where others are set: only a covering specialization needs them.
+void BoundBuffers::keep_extents(const QBufferDimensions* dims) {
+  extents_.clear();
+  for (std::size_t i = 0; covering_ && dims != nullptr && i < plan_->count(); ++i)
+    extents_.push_back({dims[i].sizeOfElem, {dims[i].dims, dims[i].dims + dims[i].count}});
+}
+
+/// With the dimensions of before. One that is left out now has none.
+Outcome BoundBuffers::cover_some(const std::vector<QBuffer>& all, const SomeBuffers& some,
+                                 Context* context) {
+  std::vector<Extents> extents = extents_;
+  for (const std::uint32_t i : some.indices)
+    if (all[i].size == 0) extents[i].dims = {0};
+  std::vector<QBufferDimensions> dims(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    dims[i] = {static_cast<std::uint32_t>(extents[i].dims.size()), extents[i].element,
+               extents[i].dims.data()};
+  return set(all.size(), all.data(), dims.data(), context);
 }
 
 Outcome BoundBuffers::set_some(const SomeBuffers& some, Context* context) {
@@ -228,9 +250,13 @@ Outcome BoundBuffers::set_some(const SomeBuffers& some, Context* context) {
     }
     parts[i] = std::make_shared<const SlicePart>(std::move(part));
   }
+  const bool whole = std::ranges::none_of(parts, [](const auto& part) { return part != nullptr; });
+  if (covering_ && !extents_.empty() && whole) return cover_some(all, some, context);
   CORELANE_ASSIGN(const std::size_t chosen,
                   plan_->choose_parts(all.data(), parts, specialization_));
-  return exchange(all.data(), nullptr, std::move(parts), chosen, context);
+  Outcome taken = exchange(all.data(), nullptr, std::move(parts), chosen, context);
+  if (taken.code() == QS_SUCCESS) extents_.clear();
+  return taken;
 }
 
 Outcome BoundBuffers::exchange(const QBuffer* buffers, const QBufferDimensions* dims, Parts parts,

@@ -50,6 +50,7 @@ class BoundBuffers {
   Outcome set(std::size_t count, const QBuffer* buffers, const QBufferDimensions* dims,
               Context* context);
   /// The same for some; the others stay as they are, and are missing where they were never set.
+  /// Where the dimensions of all were covered, they stay, too.
   /// A slice of an input is written to its place before each inference, into the context's own
   /// memory or the state on the device; what is around it stays. That of an output is cut out of
   /// the whole.
@@ -101,6 +102,14 @@ class BoundBuffers {
     std::shared_ptr<const Box> box;  ///< Of a slice of an input; null: from the beginning.
   };
 
+  /// Dimensions of a buffer.
+  struct Extents {
+    std::uint32_t element = 0;  ///< Bytes.
+    std::vector<std::uint32_t> dims;
+  };
+
+  void keep_extents(const QBufferDimensions* dims);
+  Outcome cover_some(const std::vector<QBuffer>& all, const SomeBuffers& some, Context* context);
   using Parts = std::vector<std::shared_ptr<const SlicePart>>;
   /// Takes all of them for a specialization, or changes nothing. `parts`: by buffer, or none.
   Outcome exchange(const QBuffer* buffers, const QBufferDimensions* dims, Parts parts,
@@ -129,7 +138,8 @@ class BoundBuffers {
   std::vector<Slot> next_;  ///< While buffers are taken.
   std::vector<Slot> own_;   ///< Of make_own(); may be empty.
   std::vector<QBuffer> given_;
-  Parts parts_;  ///< Of set_some(), by buffer; empty: all are given whole.
+  std::vector<Extents> extents_;  ///< Of those that are set, with covering; empty: none were given.
+  Parts parts_;                   ///< Of set_some(), by buffer; empty: all are given whole.
   std::size_t specialization_ = 0;
   /// For memory of the process.
   struct Views {

@@ -72,8 +72,12 @@ Status BufferPlan::check_size(const QBuffer& given, std::size_t i,
   if (fits(i, specialization, given)) return {};
   const std::size_t bytes = form(i, specialization).size;
   const bool partial = mapping(i).partial;
-  return error(Code::kInvalidArgument, "buffer {} ('{}') has {} bytes; {} bytes {} allowed{}", i,
-               mapping(i).name, given.size, bytes, bytes == 1 ? "is" : "are",
+  return error(Code::kInvalidArgument, "buffer {} ('{}') {}; {} bytes {} allowed{}", i,
+               mapping(i).name,
+               given.size == 0 && given.buf == nullptr && given.type != QBUFFER_TYPE_DMABUF
+                   ? std::string("was never set, or without memory")
+                   : fmt::format("has {} bytes", given.size),
+               bytes, bytes == 1 ? "is" : "are",
                !partial                           ? ""
                : is_input(i) && !mapping(i).state ? ", and less, as it is a partial one"
                                                   : ", or none");

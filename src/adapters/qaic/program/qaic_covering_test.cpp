@@ -122,6 +122,39 @@ TEST(QaicCovering, AHandleOfASetCutsItsResultsWhenItIsCollected) {
   EXPECT_EQ(qaicReleaseInferenceSet(set), QS_SUCCESS);
 }
 
+/// The others' dimensions were forgotten, so that no specialization fitted.
+TEST(QaicCovering, WhereSomeBuffersAreSetTheDimensionsOfAllStay) {
+  const CoverBench bench;
+  QAicProgram* const net = bench.program();
+  QAicExecObj* const object = bench.exec(net);
+  Floats ids{1, 2, 3};
+  Floats later{7, 8, 9};
+  Floats cache{4, 5, 6};
+  Floats logits(3, -1);
+  Floats kept(3, -1);
+  const std::vector<QBuffer> buffers{whole(ids), whole(cache), whole(logits), whole(kept)};
+  AllDims dims(4, {1, 3});
+  const auto all = CoverBench::raw(dims);
+  ASSERT_EQ(qaicExecObjSetCovering(object, true), QS_SUCCESS);
+  ASSERT_EQ(qaicExecObjSetDataExt(object, 4, buffers.data(), all.data()), QS_SUCCESS) << text();
+  const auto set_first = [&](const QBuffer& buffer) {
+    const std::uint32_t first = 0;
+    return qaicExecObjSetDataWithSlices(object, 1, &first, &buffer, nullptr, nullptr, 0, nullptr);
+  };
+  Floats four(4);
+  EXPECT_EQ(set_first(whole(four)), QS_INVAL) << "of other dimensions";
+  ASSERT_EQ(set_first(whole(later)), QS_SUCCESS) << text();
+  QAicQueue* const sender = bench.queue();
+  ASSERT_EQ(qaicEnqueueExecObj(sender, object, nullptr), QS_SUCCESS) << text();
+  EXPECT_EQ(qaicReleaseQueue(sender), QS_SUCCESS);
+  bench.advance(milliseconds(1));
+  ASSERT_EQ(qaicExecObjWaitForCompletion(object, 0), QS_SUCCESS) << text();
+  EXPECT_EQ(logits, later);
+  EXPECT_EQ(kept, cache);
+  EXPECT_EQ(qaicReleaseExecObj(object), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseProgram(net), QS_SUCCESS);
+}
+
 TEST(QaicCovering, NearestMeansFewestBuffersThenSmallestDifference) {
   const CoverBench bench;
   QAicProgram* const net = bench.program();
