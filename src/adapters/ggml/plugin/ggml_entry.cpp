@@ -1,5 +1,7 @@
 #include "adapters/ggml/plugin/ggml_entry.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -36,8 +38,10 @@ void write_stats() {
 /// Clears the option where the file cannot be written: at exit nobody would be told.
 void check_stats(std::string& where, std::vector<std::string>& complaints) {
   if (where.empty() || where == "1") return;
+  const bool known = ::access(where.c_str(), F_OK) == 0;
   if (std::FILE* file = std::fopen(where.c_str(), "ae")) {
     std::fclose(file);
+    if (!known) ::unlink(where.c_str());  // A process that ends without exit() leaves no empty one.
     return;
   }
   complaints.push_back("GGML_RKNN_STATS=" + where + " cannot be written (" + std::strerror(errno) +

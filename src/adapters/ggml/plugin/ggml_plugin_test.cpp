@@ -546,6 +546,19 @@ TEST_F(PluginEntry, AFileThatStatisticsCannotBeWrittenToIsNamedAtTheStart) {
       testing::ExitedWithCode(0), "GGML_RKNN_STATS=/nonexistent/folder/x cannot be written");
 }
 
+TEST_F(PluginEntry, AFileForStatisticsThatTheStartMadeDoesNotStayEmpty) {
+  const std::string file = testing::TempDir() + "ggml_stats_none.json";
+  std::filesystem::remove(file);
+  EXPECT_EXIT(
+      {
+        setenv("GGML_RKNN_STATS", file.c_str(), 1);
+        setenv("GGML_RKNN_LIBRARY", "/nowhere/librknnrt.so", 1);
+        std::exit(ggml_backend_init() == nullptr ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 class FewRowsOf : public testing::Test {
  protected:
   /// Milliseconds for each million elements; the first run is a hundred times slower.
