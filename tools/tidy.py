@@ -6,7 +6,7 @@ A source is checked where one of the patterns (regular expressions) is found in 
 the time of a run goes to the headers, so sources that are compiled alike are included by one file,
 which is checked in their place (about a quarter of the time). Where that file
 does not compile, or the compiler warns about it, its sources are checked in two halves, in the end
-each alone. Prints each finding once. Exits with 1 where there are findings, with 2 where a run ends
+each alone. Prints each finding once, as it is found. Exits with 1 where there are findings, with 2 where a run ends
 without an answer.
 """
 
@@ -20,6 +20,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 
 TIDY = "clang-tidy-16"
 TOGETHER = 12  # More sources take more memory (1 GB for 12) and gain little.
@@ -59,7 +60,8 @@ class Tidy:
         self.scratch = build / "tidy"
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.numbers = iter(range(sys.maxsize))
-        self.findings = {}  # A finding in a header comes once for each run.
+        self.findings = set()  # A finding in a header comes once for each run.
+        self.lock = threading.Lock()
 
     def check(self, paths):
         """Checks sources in one run; returns whether clang-tidy gave an answer."""
@@ -92,8 +94,11 @@ class Tidy:
             print(f"tidy: {TIDY} ended with {done.returncode} on {source}:", file=sys.stderr)
             print(done.stdout, done.stderr, sep="", file=sys.stderr)
             return False
-        for one, following in zip(found, [*found[1:], None]):
-            self.findings[one[0]] = done.stdout[one.end() : following.start() if following else None]
+        with self.lock:
+            for one, following in zip(found, [*found[1:], None]):
+                if one[0] not in self.findings:
+                    print(done.stdout[one.start() : following.start() if following else None], end="", flush=True)
+                self.findings.add(one[0])
         return True
 
 
@@ -107,8 +112,6 @@ def main():
     tidy = Tidy(given.build.resolve(), entries)
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         answered = all(list(pool.map(tidy.check, groups(entries))))
-    for line, note in sorted(tidy.findings.items()):
-        print(line + note, end="")
     print(f"{len(entries)} sources, {len(tidy.findings)} findings")
     return 2 if not answered else 1 if tidy.findings else 0
 
