@@ -63,6 +63,9 @@ struct SetOptions {
   /// Attempts after the first, at most 100, where one timed out or its core was reset. The failure
   /// says what became of each.
   std::uint32_t retries = 0;
+  /// How long a submission waits for room where the device's line is full, before it fails with
+  /// kBusy (RunOptions::room_until). Not for a set that submits in callbacks.
+  Duration room_time{0};
   /// An inference that ends because the device is lost waits until it is back, and runs again, at
   /// most 8 times; none of `retries` is used up. Its time away is nobody's: cancel() and shutdown()
   /// end it. False: it completes with kDeviceLost.
@@ -145,7 +148,8 @@ class CORELANE_API InferenceSet {
   /// kWrongState where it would wait forever: no time is given, nothing is in flight, and for two
   /// seconds no other thread than this one has used the set.
   Result<SetHandle> acquire(TimePoint until = kNever);
-  /// Submits a handle that is held, or available (a user may keep one). Does not wait. `id`: any
+  /// Submits a handle that is held, or available (a user may keep one). Waits for nothing but room
+  /// (SetOptions::room_time). `id`: any
   /// number; of several in flight with one id, the first is collected first. A failure leaves the
   /// handle held: kInvalidArgument (of another set), kBusy (in flight), kWrongState (completed and
   /// not collected), and those of Context::submit.
@@ -161,6 +165,9 @@ class CORELANE_API InferenceSet {
 
   /// A completed handle, held from now on; waits for one. kTimeout when `until` came first.
   Result<SetHandle> collect(TimePoint until = kNever);
+  /// The same for a caller who waits for what was submitted: kNotFound as soon as nothing is in
+  /// flight or completed.
+  Result<SetHandle> collect_in_flight(TimePoint until = kNever);
   /// The one of this id. kNotFound where none with it is in flight or completed.
   Result<SetHandle> collect_id(std::uint64_t id, TimePoint until = kNever);
   /// Held to available. kInvalidArgument (of another set), kWrongState (not held).

@@ -77,6 +77,11 @@ Result<SetHandle> InferenceSet::collect(TimePoint until) {
   return owner_->core->collect(std::nullopt, until);
 }
 
+Result<SetHandle> InferenceSet::collect_in_flight(TimePoint until) {
+  if (owner_ == nullptr) return error(no_set());
+  return owner_->core->collect(std::nullopt, until, true);
+}
+
 Result<SetHandle> InferenceSet::collect_id(std::uint64_t id, TimePoint until) {
   if (owner_ == nullptr) return error(no_set());
   return owner_->core->collect(id, until);

@@ -33,6 +33,9 @@ Status check_options(const Program& program, const SetOptions& options) {
   if (options.retries > kMostRetries)
     return error(Code::kInvalidArgument, "{} retries; at most {} are allowed", options.retries,
                  kMostRetries);
+  if (options.room_time < Duration{0})
+    return error(Code::kInvalidArgument, "the time for room is {} ns; 0 or more is allowed",
+                 options.room_time.count());
   if (options.priority < -128 || options.priority > 127)
     return error(Code::kInvalidArgument, "priority {}; -128 to 127 are allowed", options.priority);
   CORELANE_TRY(options.cores.check(program.device()->info().cores.size()));
@@ -180,7 +183,10 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
       item.record.submitted = now;
     }
   }
-  const Status refused = no_throw("submitting an inference", [&] { return start(index); });
+  const Status refused = no_throw("submitting an inference", [&] {
+    const bool waits = options_.room_time > Duration{0};
+    return start(index, waits ? later(clock_->now(), options_.room_time) : TimePoint{});
+  });
   if (refused.ok()) return {};
   const MutexLock lock(mutex_);
   table_.refuse(index);
@@ -194,7 +200,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
   return refused;
 }
 
-Status SetCore::start(std::size_t index) {
+Status SetCore::start(std::size_t index, TimePoint room_until) {
   if (options_.attempt_time == Duration{0}) {
     finished(index, error(Code::kTimeout, "the time of an attempt is 0: none can begin"));
     return {};
@@ -202,6 +208,7 @@ Status SetCore::start(std::size_t index) {
   RunOptions run;
   run.cores = options_.cores;
   run.priority = options_.priority;
+  run.room_until = room_until;
   run.timeout = options_.attempt_time.value_or(Duration{0});
   // To hand a brief inference to another thread takes longer than it does. Not where a user's
   // callback follows, which may submit again.
@@ -257,7 +264,7 @@ void SetCore::replay() noexcept {
 }
 
 void SetCore::start_again(std::size_t index) noexcept {
-  const Status refused = no_throw("a further attempt", [&] { return start(index); });
+  const Status refused = no_throw("a further attempt", [&] { return start(index, TimePoint{}); });
   if (refused.ok()) return;
   {
     const MutexLock lock(mutex_);
@@ -399,7 +406,8 @@ void SetCore::spin_for_completion() {
   spinning_.store(false);
 }
 
-Result<SetHandle> SetCore::collect(std::optional<std::uint64_t> id, TimePoint until) {
+Result<SetHandle> SetCore::collect(std::optional<std::uint64_t> id, TimePoint until,
+                                   bool in_flight) {
   CORELANE_TRY(check_process());
   if (parked_ != 0) replay();
   if (until == kNever && (options_.attempt_time || !run_one(id))) spin_for_completion();
@@ -410,6 +418,9 @@ Result<SetHandle> SetCore::collect(std::optional<std::uint64_t> id, TimePoint un
     for (bool in_time = true;;) {
       if (!ended_ && id && !table_.find(*id))
         return error(Code::kNotFound, "no inference with id {} is in flight or completed", *id);
+      const SetFigures& now = table_.figures();
+      if (!ended_ && in_flight && now.in_flight == 0 && now.completed == 0)
+        return error(Code::kNotFound, "nothing is in flight or completed");
       found = id ? table_.collect(*id) : table_.collect();
       if (found) break;
       if (ended_) return error(ended());

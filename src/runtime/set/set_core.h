@@ -36,7 +36,9 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   /// `done` is empty for one that is collected.
   Status submit(const SetHandle& handle, std::uint64_t id, SetCallback done);
   Result<SetHandle> submit(const SetTensors& tensors, std::uint64_t id, TimePoint until);
-  Result<SetHandle> collect(std::optional<std::uint64_t> id, TimePoint until);
+  /// `in_flight`: kNotFound where nothing is in flight or completed.
+  Result<SetHandle> collect(std::optional<std::uint64_t> id, TimePoint until,
+                            bool in_flight = false);
   Status release(const SetHandle& handle);
   Result<int> fd();
   bool cancel(std::uint64_t id);
@@ -85,8 +87,9 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   Status check(const SetHandle& handle) const;
   Status check_process() const;
   Status ended() const;
-  /// The next attempt. A failure: the device has not taken it.
-  Status start(std::size_t index);
+  /// The next attempt, which waits for room until `room_until`. A failure: the device has not taken
+  /// it.
+  Status start(std::size_t index, TimePoint room_until);
   void finished(std::size_t index, const Status& status) noexcept;
   /// A further attempt. Where the device refuses it, the inference ends, or is parked.
   void start_again(std::size_t index) noexcept;

@@ -104,9 +104,9 @@ extern "C" QStatus qaicContextFindDevice(QAicContext* context, QAicQpcObj* qpc,
       CORELANE_TRY(container->check_program(programIndex));
       need = need_of(container->info().programInfo[programIndex]);
     }
-    auto found = find_device(object, need);
+    auto found = find_devices(object, need);
     if (!found) return device_outcome(found.error());
-    *device = *found;
+    *device = found->front();
     return {};
   });
 }

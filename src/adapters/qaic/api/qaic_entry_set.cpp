@@ -1,4 +1,6 @@
 /// The functions of inference sets.
+#include <vector>
+
 #include "adapters/qaic/api/qaic_edge.h"
 #include "adapters/qaic/api/qaic_handle.h"
 #include "adapters/qaic/context/qaic_context.h"
@@ -14,20 +16,27 @@
 namespace corelane::qaic {
 namespace {
 
-/// As asked, as mapped, or the first device with room for all activations.
-Outcome choose_device(const ContextObject& context, const QpcObject& qpc,
-                      const QAicInferenceSetConfig& config, ProgramParts& parts) {
-  QID number = config.device;
-  if (number < 0 && !is_mapped(config.programProperties)) {
-    const QAicQpcProgramInfo& program = qpc.info().programInfo[config.programIndex];
-    const std::size_t cores = std::size_t{program.numCores} * config.numActivations;
-    auto found = find_device(context, {cores, program.reqMem});
-    if (!found) return device_outcome(found.error());
-    number = *found;
-  }
+/// As asked, as mapped, or those with room for all activations.
+Outcome choose_devices(const ContextObject& context, const QpcObject& qpc,
+                       const QAicInferenceSetConfig& config, std::vector<QID>& chosen) {
+  chosen = {config.device};
+  if (config.device != -1 || is_mapped(config.programProperties)) return {};
+  const QAicQpcProgramInfo& program = qpc.info().programInfo[config.programIndex];
+  const std::size_t cores = std::size_t{program.numCores} * config.numActivations;
+  auto found = find_devices(context, {cores, program.reqMem});
+  if (!found) return device_outcome(found.error());
+  chosen = *std::move(found);
+  return {};
+}
+
+Outcome create_on(QID number, const QAicInferenceSetConfig& config, ProgramParts parts,
+                  std::shared_ptr<SetObject>& made) {
   const char* const mapping =
       config.programProperties == nullptr ? nullptr : config.programProperties->devMapping;
-  return place(context, qpc, config.programIndex, number, mapping, parts.on);
+  Outcome placed = place(*parts.context, *parts.qpc, parts.index, number, mapping, parts.on);
+  if (placed.code() != QS_SUCCESS) return placed;
+  CORELANE_ASSIGN(made, SetObject::create(std::move(parts), config.setSize, config.numActivations));
+  return {};
 }
 
 Outcome create_set(const std::shared_ptr<ContextObject>& context,
@@ -37,16 +46,22 @@ Outcome create_set(const std::shared_ptr<ContextObject>& context,
   CORELANE_ASSIGN(parts.rules, check_properties(config.programProperties));
   CORELANE_TRY(check_properties(config.queueProperties));
   CORELANE_TRY(qpc->check_program(config.programIndex));
-  Outcome chosen = choose_device(*context, *qpc, config, parts);
-  if (chosen.code() != QS_SUCCESS) return chosen;
+  std::vector<QID> devices;
+  if (const Outcome chosen = choose_devices(*context, *qpc, config, devices);
+      chosen.code() != QS_SUCCESS)
+    return chosen;
   parts.context = context;
   parts.index = config.programIndex;
   parts.name = config.name != nullptr && *config.name != '\0'
                    ? config.name
                    : qpc->description(config.programIndex).name;
   parts.qpc = std::move(qpc);
-  CORELANE_ASSIGN(made, SetObject::create(std::move(parts), config.setSize, config.numActivations));
-  return {};
+  // What an engine needs besides the program's own memory, only loading tells.
+  const auto has_no_room = [](QStatus code) { return code == QS_NOMEM || code == QS_NOSPC; };
+  Outcome created = create_on(devices.front(), config, parts, made);
+  for (std::size_t i = 1; i < devices.size() && has_no_room(created.code()); ++i)
+    created = create_on(devices[i], config, parts, made);
+  return created;
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ QAIC_EXPORT const QAicApiFunctionTable* qaicGetFunctionTable(void) { return &kFu
 extern "C" const char* qaicGetLastErrorText(void) { return corelane::qaic::last_error_text(); }
 
 extern "C" QStatus qaicSetLastErrorText(QStatus status, const char* text) {
+  // In the checking mode the report has the place in the program.
+  const corelane::edge::CallScope scope(corelane::qaic::check::enabled(),
+                                        "a method of the classes");
   return corelane::qaic::report(status, text != nullptr ? text : "");
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "adapters/qaic/testing/qaic_bench.h"
 
@@ -75,6 +76,34 @@ TEST_F(QaicCheck, AHandleThatIsNotPutBackIsReportedWithTheCallThatTookIt) {
   };
   EXPECT_CHECKED(child, AllOf(HasSubstr("check: handle"), HasSubstr("was not put back"),
                               HasSubstr("caused by qaicInferenceSetGetCompleted")));
+}
+
+TEST_F(QaicCheck, AThreadThatWaitsForItsOwnHandleIsRefused) {
+  const auto child = [] {
+    const Checked p;
+    const std::uint32_t held[] = {p.take(), p.take()};
+    std::thread clock([&] {
+      p.clock->await(1);
+      p.clock->advance(std::chrono::seconds(2));
+    });
+    std::uint32_t handle = 0;
+    EXPECT_EQ(qaicInferenceSetGetAvailable(p.made, QAIC_WAIT_FOREVER, &handle), QS_AGAIN);
+    EXPECT_THAT(text(), HasSubstr("waits for one"));
+    clock.join();
+    for (const std::uint32_t one : held)
+      EXPECT_EQ(qaicInferenceSetPutCompleted(p.made, one), QS_SUCCESS);
+    p.end();
+  };
+  EXPECT_CHECKED(child, ::testing::_);
+}
+
+TEST_F(QaicCheck, WhatAClassRefusesIsReportedWithItsPlace) {
+  const auto child = [] {
+    EXPECT_EQ(qaicGetFunctionTable()->qaicSetLastErrorText(QS_INVAL, "Set: the handle is null"),
+              QS_INVAL);
+  };
+  EXPECT_CHECKED(child,
+                 HasSubstr("Set: the handle is null; caused by a method of the classes (call"));
 }
 
 TEST_F(QaicCheck, WhatEndsWithWorkInFlightIsReported) {

@@ -77,14 +77,16 @@ DeviceRoom room_of(const device::Device& device, bool leases) {
   return room;
 }
 
-Result<QID> find_device(const ContextObject& context, const DeviceNeed& need) {
+Result<std::vector<QID>> find_devices(const ContextObject& context, const DeviceNeed& need) {
+  std::vector<QID> found;
   std::string lacks;
   for (const QID number : context.devices()) {
     CORELANE_ASSIGN(const auto device, context.device(number));
     const std::string lacking = lack(*device, room_of(*device, takes_leases(number)), need);
-    if (lacking.empty()) return number;
+    if (lacking.empty()) found.push_back(number);
     lacks += fmt::format("; device {} ({}): {}", number, device->info().instance, lacking);
   }
+  if (!found.empty()) return found;
   return error(Code::kNotFound,
                "no device of context {} can hold the program now{}; deactivate other programs, or "
                "make the context of more devices",

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "QAicApi.h"
 #include "corelane/base/status.h"
@@ -33,8 +34,8 @@ struct DeviceNeed {
   std::uint64_t memory = 0;  ///< Bytes.
 };
 
-/// The first device of the context that is not lost and has that free. kNotFound says what each
-/// device lacks. Any thread.
-Result<QID> find_device(const ContextObject& context, const DeviceNeed& need);
+/// The devices of the context that are not lost and have that free, one at least. kNotFound says
+/// what each device lacks. Any thread.
+Result<std::vector<QID>> find_devices(const ContextObject& context, const DeviceNeed& need);
 
 }  // namespace corelane::qaic

@@ -8,6 +8,7 @@
 #include "adapters/qaic/program/qaic_buffer_owner.h"
 #include "adapters/qaic/program/qaic_time.h"
 #include "adapters/qaic/qpc/qaic_qpc.h"
+#include "corelane/base/log.h"
 #include "corelane/device/device.h"
 
 namespace corelane::qaic {
@@ -34,6 +35,7 @@ SetOptions options_of(const ProgramParts& parts, std::uint32_t size, std::uint32
   options.activate = ActivateOptions{};
   options.attempt_time = parts.rules.time;
   options.retries = parts.rules.retries;
+  options.room_time = kRoomTime;
   return options;
 }
 
@@ -99,15 +101,19 @@ TimePoint SetObject::until(std::uint64_t us) const {
 }
 
 Outcome SetObject::acquire(std::uint64_t us, std::uint32_t& handle) {
-  const auto taken = set_.acquire(until(us));
-  if (taken) {
-    handle = static_cast<std::uint32_t>(taken->index());
-    check::handle_taken(this, handle);
-    return {};
+  for (bool warned = false;; warned = true) {
+    const auto taken = set_.acquire(until(us));
+    if (taken) {
+      handle = static_cast<std::uint32_t>(taken->index());
+      check::handle_taken(this, handle);
+      return {};
+    }
+    if (taken.error().code() != Code::kWrongState) return taken.error();
+    // It seems to wait for itself. Another thread that has not used the set yet may be about to put
+    // a handle back, all the same.
+    if (check::enabled()) return {QS_AGAIN, taken.error()};
+    if (!warned) log::warn("qaic", "{}", taken.error().message());
   }
-  // It would wait for itself.
-  if (taken.error().code() == Code::kWrongState) return {QS_AGAIN, taken.error()};
-  return taken.error();
 }
 
 Outcome SetObject::set_data(std::uint32_t handle, std::size_t count, const QBuffer* buffers,
@@ -186,18 +192,13 @@ Outcome SetObject::collected(Result<SetHandle> done, std::uint32_t& handle) {
 }
 
 Outcome SetObject::collect(std::uint64_t us, std::uint32_t& handle) {
+  if (us != QAIC_WAIT_FOREVER) return collected(set_.collect(until(us)), handle);
+  Result<SetHandle> done = set_.collect_in_flight();
+  if (done || done.error().code() != Code::kNotFound) return collected(std::move(done), handle);
   handle = kNone;
-  if (us == QAIC_WAIT_FOREVER) {
-    const SetFigures now = set_.figures();
-    if (now.in_flight == 0 && now.completed == 0) {
-      Result<SetHandle> done = set_.collect(clock_->now());
-      if (done || done.error().code() != Code::kTimeout) return collected(std::move(done), handle);
-      return error(Code::kWrongState,
-                   "nothing is in flight or completed, so that this would wait forever; submit "
-                   "first, or give a time limit");
-    }
-  }
-  return collected(set_.collect(until(us)), handle);
+  return error(Code::kWrongState,
+               "nothing is in flight or completed, so that this would wait forever; submit first, "
+               "or give a time limit");
 }
 
 Outcome SetObject::collect_id(std::uint64_t id, std::uint64_t us, std::uint32_t& handle) {

@@ -2,11 +2,13 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <numeric>
 #include <thread>
 
 #include "adapters/qaic/testing/qaic_bench.h"
+#include "corelane/driver/forwarding_device.h"
 
 namespace corelane::qaic::test {
 namespace {
@@ -105,6 +107,36 @@ TEST(QaicSet, WhatTheDeviceCannotHoldIsRefused) {
   EXPECT_EQ(bench.errors(), std::vector<int>(8, QAIC_ERROR_PROGRAM_CREATION));
 }
 
+/// What an engine needs besides the program's own memory, only loading tells.
+TEST(QaicSet, WithoutADeviceTheFirstThatTakesTheProgramIsTaken) {
+  struct Full : device::ForwardingDevice {
+    using ForwardingDevice::ForwardingDevice;
+    Result<std::shared_ptr<device::Executable>> prepare(const device::Image&,
+                                                        const device::PrepareOptions&) override {
+      return error(Code::kOutOfMemory, "the device has no memory left");
+    }
+  };
+  const Bench bench("null:generic:4");
+  set_devices({std::make_shared<Full>(bench.device), bench.device});
+  const QID numbers[] = {0, 1};
+  QAicContext* both = nullptr;
+  ASSERT_EQ(qaicCreateContext(&both, nullptr, 2, numbers, nullptr, nullptr, nullptr, nullptr),
+            QS_SUCCESS);
+  QAicInferenceSetConfig config;
+  QAicInferenceSet* set = nullptr;
+  config.device = 0;
+  EXPECT_EQ(qaicCreateInferenceSet(both, &set, &config, bench.qpc), QS_NOMEM);
+  config.device = -2;
+  EXPECT_EQ(qaicCreateInferenceSet(both, &set, &config, bench.qpc), QS_NODEV) << "-1 alone is none";
+  config.device = -1;
+  ASSERT_EQ(qaicCreateInferenceSet(both, &set, &config, bench.qpc), QS_SUCCESS) << text();
+  QAicProgramInfoV2 info;
+  EXPECT_EQ(qaicInferenceSetGetProgramInfo(set, &info), QS_SUCCESS);
+  EXPECT_EQ(info.qid[0], 1);
+  EXPECT_EQ(qaicReleaseInferenceSet(set), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseContext(both), QS_SUCCESS);
+}
+
 TEST(QaicSet, EachInferenceHasTheResultOfItsOwnBuffers) {
   const SetBench bench("null:generic:4?a=1ms", 2, 2);
   for (std::uint64_t id = 0; id < 4; ++id) {
@@ -120,6 +152,26 @@ TEST(QaicSet, EachInferenceHasTheResultOfItsOwnBuffers) {
     EXPECT_EQ(bench.put(handle), QS_SUCCESS);
   }
   EXPECT_THAT(bench.errors(), IsEmpty());
+}
+
+/// It gave QS_BUSY at once; execution objects wait.
+TEST(QaicSet, AFullDeviceIsWaitedForAsLongAsTheTriesTake) {
+  const SetBench bench("null:generic:1?a=10s&depth=1", 3, 1, 60000, 0);
+  ASSERT_EQ(bench.submit(0, 0), QS_SUCCESS);
+  ASSERT_EQ(bench.submit(1, 1), QS_SUCCESS);
+  const auto third = [&] {
+    return std::async(std::launch::async, [&] { return bench.submit(2, 2); });
+  };
+  auto refused = third();
+  bench.clock->await(1);
+  bench.advance(milliseconds(6375) - nanoseconds(1));
+  bench.clock->await(1);
+  bench.advance(nanoseconds(1));
+  EXPECT_EQ(refused.get(), QS_BUSY);
+  auto taken = third();
+  bench.clock->await(1);
+  bench.advance(milliseconds(3625));
+  EXPECT_EQ(taken.get(), QS_SUCCESS) << "the first has ended";
 }
 
 // --- Statement 23: decisions.
@@ -201,15 +253,39 @@ TEST(QaicSet, WithoutBuffersNothingIsSubmitted) {
 }
 
 /// One thread that takes a handle it would have to give back itself.
-TEST(QaicSet, AWaitThatCouldNotEndIsRefused) {
+/// It gave QS_AGAIN after two seconds, though the other thread was about to put the handle back.
+TEST(QaicSet, AWaitThatSeemsNeverToEndGoesOn) {
   const SetBench bench("null:generic:1?a=1ms", 1);
-  std::uint32_t handle = bench.take();
-  std::thread clock([&] {
-    bench.clock->await(1);
-    bench.advance(std::chrono::seconds(2));
+  const std::uint32_t held = bench.take();
+  std::thread other([&] {
+    for (int i = 0; i < 3; ++i) {
+      bench.clock->await(1);
+      bench.advance(std::chrono::seconds(2));
+    }
+    EXPECT_EQ(bench.put(held), QS_SUCCESS);
   });
-  EXPECT_EQ(qaicInferenceSetGetAvailable(bench.made, QAIC_WAIT_FOREVER, &handle), QS_AGAIN);
-  clock.join();
+  std::uint32_t handle = kNone;
+  EXPECT_EQ(qaicInferenceSetGetAvailable(bench.made, QAIC_WAIT_FOREVER, &handle), QS_SUCCESS);
+  EXPECT_EQ(handle, held);
+  other.join();
+}
+
+TEST(QaicSet, OneWhoCollectsWithNothingLeftIsToldSo) {
+  const SetBench bench("null:generic:1?a=1ms", 2);
+  ASSERT_EQ(bench.submit(0, 1), QS_SUCCESS);
+  std::atomic<int> begun{0};
+  const auto collect = [&] {
+    ++begun;
+    std::uint32_t handle = kNone;
+    return qaicInferenceSetGetCompleted(bench.made, QAIC_WAIT_FOREVER, &handle);
+  };
+  std::future<QStatus> collectors[] = {std::async(std::launch::async, collect),
+                                       std::async(std::launch::async, collect)};
+  while (begun < 2) std::this_thread::yield();
+  bench.advance(milliseconds(1));
+  std::vector<int> given;
+  for (auto& one : collectors) given.push_back(one.get());
+  EXPECT_THAT(given, ::testing::UnorderedElementsAre(QS_SUCCESS, QS_INVAL));
 }
 
 // --- Statements 20 to 22, and 25.
