@@ -63,6 +63,7 @@ TEST(QaicDamage, EachTruncationIsRefused) {
       const QStatus status =
           qaicOpenQpc(&qpc, size == 0 ? &none : data_of(cut), size, size % 2 == 0);
       ASSERT_THAT(status, kRefused) << size << " of " << whole.size() << ": " << last_error();
+      if (size > 0) ASSERT_THAT(last_error(), ::testing::HasSubstr("--target aic100")) << size;
     }
   }
 }

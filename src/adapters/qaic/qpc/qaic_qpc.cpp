@@ -80,6 +80,13 @@ std::uint64_t network_bytes(const ProgramFile& file, std::size_t part) {
   return sum;
 }
 
+/// With the command that makes one for this API.
+Status no_container(const Status& why) {
+  return why.wrap(
+      "the container cannot be used; make one with `corelane compile MODEL.onnx --target aic100 -o "
+      "DIR`");
+}
+
 QAicQpcProgramInfo program_info(const ProgramFile& file, std::size_t index,
                                 const QpcProgram& program, ProgramView& view) {
   const ProgramDescription& description = file.description(index);
@@ -116,8 +123,9 @@ Result<std::shared_ptr<QpcObject>> QpcObject::open(ByteSpan bytes, bool copy) {
   // A null reference makes a copy; this one says that the caller keeps the bytes.
   static const auto kKept = std::make_shared<char>();
   const std::shared_ptr<const void> keep = copy ? nullptr : kKept;
-  CORELANE_ASSIGN(auto file, ProgramFile::from_bytes(bytes, keep, Verify::kEverything));
-  return of_file(std::move(file));
+  auto file = ProgramFile::from_bytes(bytes, keep, Verify::kEverything);
+  if (!file) return error(no_container(file.error()));
+  return of_file(*std::move(file));
 }
 
 Result<std::shared_ptr<QpcObject>> QpcObject::open_file(const char* path) {
@@ -125,8 +133,9 @@ Result<std::shared_ptr<QpcObject>> QpcObject::open_file(const char* path) {
   if (!opened) return error(opened.error().wrap(Code::kIo, "the container cannot be read"));
   const auto mapped = std::make_shared<const MappedFile>(*std::move(opened));
   CORELANE_TRY(refuse_vendor(mapped->bytes(), fmt::format("'{}'", path)));
-  CORELANE_ASSIGN(auto file, ProgramFile::from_mapped(mapped, path, Verify::kEverything));
-  return of_file(std::move(file));
+  auto file = ProgramFile::from_mapped(mapped, path, Verify::kEverything);
+  if (!file) return error(no_container(file.error()));
+  return of_file(*std::move(file));
 }
 
 Result<std::shared_ptr<QpcObject>> QpcObject::of_file(std::shared_ptr<const ProgramFile> file) {
