@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string_view>
 
 #include "cli/command.h"
+#include "cli/compile_target.h"
 #include "cli/qaic/container_report.h"
 #include "corelane/base/file.h"
 #include "corelane/base/printable.h"
@@ -246,7 +248,16 @@ bool is_static(const ProgramForm& form) {
   return std::ranges::all_of(form.input_shapes, [](const Shape& s) { return s.is_static(); });
 }
 
-Result<int> run(const Global& global, const Arguments& a) {
+/// A folder that `compile --target` wrote stands for its file.
+Arguments in_folder(Arguments a) {
+  std::error_code ec;
+  const auto file = target_file(a.model);
+  if (std::filesystem::is_regular_file(file, ec)) a.model = file.string();
+  return a;
+}
+
+Result<int> run(const Global& global, const Arguments& given) {
+  const Arguments a = in_folder(given);
   std::string text;
   CORELANE_ASSIGN(auto out, inspect_file(a, text));
   if (a.load) {
@@ -293,8 +304,10 @@ Result<int> run(const Global& global, const Arguments& a) {
 Action add_inspect(CLI::App& parent, Global& global) {
   auto* app = parent.add_subcommand("inspect", "Show what a program file or ONNX model holds");
   auto a = std::make_shared<Arguments>();
-  app->add_option("model", a->model,
-                  "Program file, ONNX model, or with --load an image of the device")
+  app->add_option(
+         "model", a->model,
+         "Program file, folder with programqpc.bin, ONNX model, or with --load an image of the "
+         "device")
       ->required();
   app->add_option("--part", a->part, "Network of a program file of several (default: the first)");
   app->add_flag("--verify", a->verify, "Check the CRC of every segment of a program file");

@@ -241,6 +241,8 @@ class Runner(CliTest):
         words = ("qaic-runner", "-t", self.path / "one")
         self.fails(3, *words, "-d", "2", parts=("there are 0 to 1",), env=env)
         self.fails(5, *words, "-a", "9", parts=("no device has room", "small", "large"), env=env)
+        self.fails(5, *words, "-d", "1", "-a", "5", parts=("5 activations of 1 cores each need 5", "has 4"), env=env)
+        self.fails(3, *words, "-d", "-1", parts=("no device -1", "numbered from 0"), env=env)
         self.fails(3, *words, parts=("CORELANE_QAIC_DEVICES",), env={"CORELANE_QAIC_DEVICES": "virtual;;"})
 
     def test_the_parts_of_a_network_run_on_the_devices_of_the_mapping(self):
@@ -307,6 +309,10 @@ class Runner(CliTest):
 
     # Failures.
 
+    def test_a_full_line_of_the_device_is_waited_for(self):
+        out = self.runner("one", "-n", "5", "-d", "null:generic:1?a=20ms&depth=1").stdout
+        self.assertEqual(read_stats(out)["count"], 5)
+
     def test_failed_inferences_are_counted_and_decide_the_exit_code(self):
         env = {"CORELANE_FAULTS": "hang=1,seed=1"}
         result = self.fails(6, "qaic-runner", "-t", self.path / "one", "-n", "2", "--submit-timeout", "20",
@@ -341,6 +347,9 @@ class Runner(CliTest):
         for text in ("", "[]", "{}", '{"IO-files": 3}', '{"IO-files": [[3]]}', '{"IO-files": []}',
                      '{"IO-files": [[{"map-to": "zz", "path": "x"}]]}', '{"IO-files": [[{"path": 7}]]}',
                      '{"IO-files": [[{"path": "x", "dims": [-1e400]}]]}',
+                     '{"IO-files": [[{"path": "x", "dims": [2.5, 3]}]]}', '{"IO-files": [[{"path": "x", "dims": 4}]]}',
+                     '{"IO-files": [[{"path": "x", "dims": [-4]}]]}',
+                     '{"IO-files": [[{"path": "x", "map-to": "a"}, {"path": "x", "map-to": "a"}]]}',
                      '{"IO-files": [[{"path": "x", "io-direction": "up"}]]}'):
             path.write_text(text)
             self.fails(3, "qaic-runner", "-t", self.path / "sum", "--aic-batch-json-input", path)

@@ -32,6 +32,7 @@ class Target(CliTest):
         self.ok("compile", self.path / "sum.onnx", self.path / "small.onnx", "--target", "aic100", "-o", folder)
         out = json.loads(self.ok("inspect", folder / "programqpc.bin", "--json").stdout)
         self.assertEqual([p["name"] for p in out["parts"]], ["sum", "small"])
+        self.assertEqual(json.loads(self.ok("inspect", folder, "--json").stdout), out)
 
     def test_the_name_of_the_folder_is_no_command(self):
         folder = self.path / "a b; touch made $(touch made)"

@@ -143,11 +143,21 @@ Status choose(const RunnerPlace& place, LoadOptions& options) {
   return {};
 }
 
+/// More cores than the device has are not to be had, whoever holds those that it has.
+Status check_cores(const Program& program, const RunnerPlace& place, const RunnerOptions& o) {
+  const std::uint64_t each = std::max<std::uint32_t>(program.description().cores, 1);
+  const std::size_t there = program.device()->info().cores.size();
+  if (each * o.activations <= there) return {};
+  return error(Code::kOutOfCores, "{} activations of {} cores each need {} cores; {} has {}",
+               o.activations, each, each * o.activations, place.name, there);
+}
+
 Result<Measured> measure_on(const RunnerPlace& place, const std::filesystem::path& path,
                             const RunnerOptions& o) {
   LoadOptions options;
   CORELANE_TRY(choose(place, options));
   CORELANE_ASSIGN(Program program, Program::load(path, options));
+  CORELANE_TRY(check_cores(program, place, o));
   CORELANE_ASSIGN(auto items, runner_items(program.description(), o));
   if (o.verbose) {
     note(fmt::format("program '{}' on {}: {} activations of {} cores, {} handles each, inputs {}\n",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "cli/command.h"
@@ -129,10 +130,28 @@ Result<std::size_t> place_of(const std::vector<IoEntry>& entries, const Json& bu
                names);
 }
 
+/// A conversion by the JSON library would cut fractions.
+Result<std::vector<std::int64_t>> dims_of(const Json& dims, const std::string& where) {
+  std::vector<std::int64_t> found;
+  if (!dims.is_array())
+    return error(Code::kInvalidArgument, "{}: dims is {}; a list is allowed", where, dims.dump());
+  for (const Json& dim : dims) {
+    if (!dim.is_number_integer() || dim.get<std::int64_t>() < 0)
+      return error(Code::kInvalidArgument, "{}: {} in dims; whole numbers from 0 on are allowed",
+                   where, dim.dump());
+    found.push_back(dim.get<std::int64_t>());
+  }
+  return found;
+}
+
 Result<BufferFile> buffer_file(const Json& buffer, const TensorDesc& desc,
                                const std::string& where) {
   BufferFile file;
-  if (buffer.contains("dims")) file.dims = buffer["dims"].get<std::vector<std::int64_t>>();
+  if (buffer.contains("dims")) {
+    auto dims = dims_of(buffer["dims"], where);
+    if (!dims) return error(dims.error());
+    file.dims = *std::move(dims);
+  }
   if (!file.left_out()) file.path = buffer.at("path").get<std::string>();
   const std::size_t own = dtype_bytes(desc.dtype, 1);
   if (!file.left_out() && buffer.contains("elem-size") &&
@@ -149,6 +168,7 @@ Result<InferenceFiles> of_entry(const ProgramDescription& program, const Json& e
   files.inputs.resize(program.inputs.size());
   std::vector<BufferFile> outputs(program.outputs.size());
   std::size_t next_in = 0, next_out = 0;
+  std::set<std::size_t> given_in, given_out;
   for (std::size_t i = 0; i < entry.size(); ++i) {
     const Json& buffer = entry[i];
     const std::string where = fmt::format("{}, buffer {}", place, i);
@@ -161,6 +181,9 @@ Result<InferenceFiles> of_entry(const ProgramDescription& program, const Json& e
     const auto& entries = in ? program.inputs : program.outputs;
     CORELANE_ASSIGN(const std::size_t at,
                     place_of(entries, buffer, in ? next_in++ : next_out++, where));
+    if (!(in ? given_in : given_out).insert(at).second)
+      return error(Code::kInvalidArgument, "{}: buffer '{}' stands there twice; name each once",
+                   where, entries[at].desc.name);
     CORELANE_ASSIGN((in ? files.inputs : outputs)[at],
                     buffer_file(buffer, entries[at].desc, where));
   }

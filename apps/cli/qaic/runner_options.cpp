@@ -329,6 +329,7 @@ SetOptions runner_set(const RunnerOptions& o) {
   const double ms = o.timeout_ms > 0 ? o.timeout_ms : kDriverTimeoutMs;
   set.attempt_time = Duration(static_cast<std::int64_t>(ms * 1e6));
   set.retries = o.retries;
+  set.room_time = std::chrono::seconds(6);  // As libQAic.so waits for room in a device's line.
   return set;
 }
 
@@ -336,6 +337,9 @@ Result<std::vector<RunnerPlace>> runner_places(const RunnerOptions& o) {
   if (o.device_list.find_first_of(":,") != std::string::npos) return mapped_place(o.device_list);
   const std::string& wanted = o.device.empty() ? o.device_list : o.device;
   const auto number = number_of(wanted);
+  if (wanted.starts_with('-'))
+    return error(Code::kNotFound, "no device {}; devices are numbered from 0 (the list is {})",
+                 wanted, kDevices);
   if (!wanted.empty() && !number) return std::vector{place_on(wanted)};
   CORELANE_ASSIGN(const auto texts, listed_devices());
   if (number) {
