@@ -129,6 +129,14 @@ class ExecObj : public Logger {
     return library().qaicExecObjWaitForCompletion(execObj_, limit == 0 ? 1 : limit);
   }
 
+  /// 1 while an inference of it is in flight, whoever waits for it; else 0. Not in the vendor's
+  /// classes.
+  uint32_t getInFlight() const noexcept {
+    uint32_t count = 0;
+    static_cast<void>(library().qaicExecObjGetInFlight(execObj_, &count));
+    return count;
+  }
+
   /// Unique in the process, unless setId() gave another. Not while another thread asks for it.
   void setId(QAicExecObjID id) noexcept { id_ = id; }
   QAicExecObjID getId() const noexcept { return id_; }

@@ -25,7 +25,9 @@ class FileWriter : public Logger {
 
   /// Where files go from now on. QS_ERROR where the folder is not there or cannot be written to.
   QStatus setOutputPath(const std::string& outputBasePath) {
-    if (access(outputBasePath.c_str(), W_OK) != 0)
+    std::error_code error;
+    if (!std::filesystem::is_directory(outputBasePath, error) ||
+        access(outputBasePath.c_str(), W_OK) != 0)
       return refuse(QS_ERROR, "cannot write to '" + outputBasePath + "'; make the folder first");
     const std::lock_guard<std::mutex> lock(mutex_);
     folder_ = outputBasePath;

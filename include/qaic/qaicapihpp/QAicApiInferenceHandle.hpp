@@ -95,7 +95,8 @@ class InferenceHandle : public Logger {
     if (busy_) return inUse();
     if (buffers.size() != count) return wrongCount(buffers.size(), count, what);
     for (size_t i = 0; i < count; ++i) {
-      if (!covering_ && !fits(mappings()[first + i], buffers[i].size))
+      if (!covering_ && !detail::fits(mappings()[first + i].bufferMapping,
+                                      mappings()[first + i].ioShapes, buffers[i].size))
         return refuse(QS_INVAL, "buffer '" + mappings()[first + i].bufferMapping.bufferName +
                                     "' takes " +
                                     std::to_string(mappings()[first + i].bufferMapping.size) +
@@ -131,18 +132,6 @@ class InferenceHandle : public Logger {
     return refuse(QS_INVAL, name + "has the type " +
                                 std::to_string(static_cast<uint32_t>(buffer.type)) +
                                 ", which is none of QBufferType");
-  }
-
-  static bool fits(const v2::BufferMapping& mapping, size_t size) {
-    const BufferMapping& buffer = mapping.bufferMapping;
-    if (size == buffer.size || (size < buffer.size && buffer.isPartialBufferAllowed)) return true;
-    if (mapping.ioShapes.size() < 2) return false;
-    for (const v2::BufferShape& shape : mapping.ioShapes) {
-      size_t bytes = bytesOfElement(shape.dataType);
-      for (const uint32_t dim : shape.dims) bytes *= dim;
-      if (bytes == size) return true;
-    }
-    return false;
   }
 
   std::shared_ptr<const v2::BufferMappings> mappings_;  ///< Shared by the handles of a set.

@@ -16,9 +16,10 @@
 
 namespace qaic::rt {
 
-/// The device of a set: a number, a text with a number, or none, for the first of the context's
-/// devices that has the cores and the memory. Of a program that was cut into parts also a text with
-/// a number for each part, "0:1", which is its devMapping where the properties have none.
+/// The device of a set: a number, a text with a number, or none (-1), for the first of the
+/// context's devices that has room and takes the program. Of a program that was cut into parts also
+/// a text with a number for each part, "0:1", which is its devMapping where the properties have
+/// none.
 class DeviceChoice {
  public:
   DeviceChoice(std::nullopt_t = std::nullopt) noexcept {}
@@ -100,8 +101,9 @@ class InferenceSet : public Logger {
   /// As shutdown(): calls that wait return QS_ERROR. No call may begin after this.
   ~InferenceSet() override { static_cast<void>(library().qaicReleaseInferenceSet(state_->set)); }
 
-  /// Takes an available handle, waiting for one. QS_ERROR (the set was shut down), QS_AGAIN (the
-  /// calling thread holds them all, and would wait forever).
+  /// Takes an available handle, waiting for one. QS_ERROR (the set was shut down). With
+  /// CORELANE_QAIC_CHECK=1 QS_AGAIN, where the calling thread seems to hold them all, and would
+  /// wait forever.
   QStatus getAvailable(shInferenceHandle& handle) {
     return available(state_, handle, QAIC_WAIT_FOREVER);
   }
@@ -112,28 +114,33 @@ class InferenceSet : public Logger {
   }
 
   /// Begins an inference with the handle's buffers. Of a handle that was taken, or that is
-  /// available and so is taken by this. Does not wait for another handle. QS_BUSY (in flight, or
-  /// completed and not collected), QS_INVAL (null, of another set, buffers that do not fit),
+  /// available and so is taken by this. Waits for room where the device's line is full, at most
+  /// 6.375 s, and never for another handle. QS_BUSY (in flight, or completed and not collected; the
+  /// line is full yet), QS_INVAL (null, of another set, buffers that do not fit),
   /// QS_DEV_ERROR; the user has the handle then as before.
   QStatus submit(const shInferenceHandle& handle, uint64_t id = 0) {
     return owns(handle) ? submit(*state_, *handle, id) : notOurs(handle);
   }
-  /// Waits for an available handle and begins an inference with the vector's buffers; the vector is
-  /// kept. The codes of getAvailable() and submit(); after a failure the handle is available again.
+  /// Waits for an available handle and begins an inference with the vector's buffers, whatever
+  /// dimensions and covering the handle had before; the vector is kept. The codes of getAvailable()
+  /// and submit(); after a failure the handle is available again.
   QStatus submit(const shInferenceVector& vector, uint64_t id = 0) {
     if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
     const shState state = state_;
     shInferenceHandle handle;
     QStatus status = available(state, handle, QAIC_WAIT_FOREVER);
     if (status != QS_SUCCESS) return status;
-    status = handle->setBuffers(vector);
+    // What an earlier user left on the handle is not the vector's.
+    if (handle->covering_) status = cover(*state, *handle, false);
+    if (status == QS_SUCCESS) status = handle->setBufferDimensions({});
+    if (status == QS_SUCCESS) status = handle->setBuffers(vector);
     if (status == QS_SUCCESS) status = submit(*state, *handle, id);
     if (status != QS_SUCCESS) static_cast<void>(put(*state, *handle));
     return status;
   }
 
   /// Takes a completed handle, in no fixed order, waiting for one, and gives the inference's
-  /// outcome: the handle is filled also where that is a failure. QS_INVAL where nothing is in
+  /// outcome: the handle is filled also where that is a failure. QS_INVAL as soon as nothing is in
   /// flight or completed, QS_ERROR (the set was shut down); then the handle is null.
   QStatus getCompleted(shInferenceHandle& handle) {
     return completed(state_, handle, QAIC_WAIT_FOREVER);
@@ -184,6 +191,12 @@ class InferenceSet : public Logger {
   /// Ends the set: calls that wait, and later ones, return QS_ERROR; what has not started is
   /// cancelled, what runs goes on.
   QStatus shutdown() { return library().qaicInferenceSetShutdown(state_->set); }
+  /// How many of its inferences are in flight, also after shutdown(). Not in the vendor's classes.
+  uint32_t getInFlight() const noexcept {
+    uint32_t count = 0;
+    static_cast<void>(library().qaicInferenceSetGetInFlight(state_->set, &count));
+    return count;
+  }
   /// A descriptor that polls readable while getCompleted() would return at once. It belongs to the
   /// set. Throws CoreExceptionRuntime.
   int fd() const {
@@ -194,10 +207,7 @@ class InferenceSet : public Logger {
 
   /// As ExecObj::setCovering() of the handle; results are cut when they are collected.
   QStatus setCovering(const shInferenceHandle& handle, bool on) {
-    if (!owns(handle)) return notOurs(handle);
-    const QStatus status = library().qaicInferenceSetSetCovering(state_->set, handle->index_, on);
-    if (status == QS_SUCCESS) handle->covering_ = on;
-    return status;
+    return owns(handle) ? cover(*state_, *handle, on) : notOurs(handle);
   }
   /// Which specialization the handle's last inference ran in.
   QStatus getSpecialization(const shInferenceHandle& handle, uint32_t& specialization) const {
@@ -295,7 +305,10 @@ class InferenceSet : public Logger {
     for (size_t i = 0; i < count; ++i) {
       handles.push_back(
           shInferenceHandle(new InferenceHandle(context_, mappings, static_cast<uint32_t>(i))));
-      if (!vectors.empty() && handles[i]->setBuffers(vectors[i]) != QS_SUCCESS)
+      if (vectors.empty()) continue;
+      detail::checkGiven("InferenceSet", vectors[i] != nullptr,
+                         ("vector " + std::to_string(i)).c_str());
+      if (handles[i]->setBuffers(vectors[i]) != QS_SUCCESS)
         throw CoreExceptionInit("InferenceSet",
                                 "vector " + std::to_string(i) +
                                     " does not fit the program; make "
@@ -346,6 +359,11 @@ class InferenceSet : public Logger {
     if (status == QS_SUCCESS) return status;  // Another thread may have the handle by now.
     handle.id_ = before;
     handle.busy_ = false;
+    return status;
+  }
+  static QStatus cover(const State& state, InferenceHandle& handle, bool on) {
+    const QStatus status = library().qaicInferenceSetSetCovering(state.set, handle.index_, on);
+    if (status == QS_SUCCESS) handle.covering_ = on;
     return status;
   }
   static QStatus put(const State& state, const InferenceHandle& handle) {

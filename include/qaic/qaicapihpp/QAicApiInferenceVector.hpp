@@ -2,8 +2,10 @@
 /// live until the inference has completed; ExecObj and InferenceHandle keep it. One user at a time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -33,6 +35,20 @@ inline std::vector<QBufferDimensions> dimensionsOf(const BufferDimensions& from)
 
 namespace detail {
 
+/// Whether a buffer may have so many bytes: as many as one of its shapes, or fewer of a partial
+/// one.
+inline bool fits(const BufferMapping& buffer, const std::vector<v2::BufferShape>& shapes,
+                 size_t size) {
+  if (size == buffer.size || (size < buffer.size && buffer.isPartialBufferAllowed)) return true;
+  if (shapes.size() < 2) return false;
+  for (const v2::BufferShape& shape : shapes) {
+    size_t bytes = bytesOfElement(shape.dataType);
+    for (const uint32_t dim : shape.dims) bytes *= dim;
+    if (bytes == size) return true;
+  }
+  return false;
+}
+
 /// A user asks `method` for buffers. The library is loaded.
 inline void buffersAsked(const char* method, const std::vector<QBuffer>& buffers) noexcept {
   static_cast<void>(
@@ -59,21 +75,20 @@ class InferenceVector : public Logger {
   /// For the first program of a container.
   static shInferenceVector Factory(const shQpc& qpc, DataSourceType source = RANDOM) {
     detail::checkGiven("InferenceVector", qpc != nullptr, "Qpc");
-    return Factory(qpc->getBufferMappings(), source);
+    shInferenceVector vector = Factory(qpc->getBufferMappings(), source);
+    vector->shapes_ = qpc->getBufferMappingsV2();
+    return vector;
   }
   /// Inputs from files: one for each input, or for each buffer, whose outputs are not read. No
   /// files: RANDOM. Throws CoreExceptionInit as loadFromFileSet().
   static shInferenceVector Factory(const BufferMappings& mappings,
                                    const std::vector<std::string>& fileSet) {
-    if (fileSet.empty()) return Factory(mappings);
-    shInferenceVector vector(new InferenceVector(mappings));
-    const std::string why = vector->read(fileSet);
-    if (!why.empty()) throw CoreExceptionInit("InferenceVector", why, QS_INVAL);
-    return vector;
+    return fileSet.empty() ? Factory(mappings) : ofFiles(mappings, {}, fileSet);
   }
   static shInferenceVector Factory(const shQpc& qpc, const std::vector<std::string>& fileSet) {
     detail::checkGiven("InferenceVector", qpc != nullptr, "Qpc");
-    return Factory(qpc->getBufferMappings(), fileSet);
+    if (fileSet.empty()) return Factory(qpc);
+    return ofFiles(qpc->getBufferMappings(), qpc->getBufferMappingsV2(), fileSet);
   }
 
   /// The buffers, inputs first. What an inference writes is there once it has completed; the
@@ -89,7 +104,8 @@ class InferenceVector : public Logger {
   }
 
   /// The user's memory instead of its own, for the first buffers. QS_INVAL: more than there are, or
-  /// a size that does not fit; then nothing changes.
+  /// a size that does not fit (of a vector that was made with a Qpc, any of the buffer's shapes
+  /// does); then nothing changes.
   QStatus setBuffers(const std::vector<QBuffer>& buffers) {
     if (buffers.size() > buffers_.size())
       return refuse(QS_INVAL, std::to_string(buffers.size()) + " buffers given, at most " +
@@ -108,8 +124,8 @@ class InferenceVector : public Logger {
     return put(buffers, inputs_);
   }
   /// Reads files into its own memory, which becomes the inputs'. QS_INVAL: another number of files
-  /// than inputs, or than buffers; a file that cannot be read, or whose size is not the buffer's. A
-  /// partial buffer takes a shorter one.
+  /// than inputs, or than buffers; a file that cannot be read, or whose size does not fit; then
+  /// nothing changes. A partial buffer takes a shorter one.
   QStatus loadFromFileSet(const std::vector<std::string>& fileSet) {
     const std::string why = read(fileSet);
     return why.empty() ? QS_SUCCESS : refuse(QS_INVAL, why);
@@ -138,6 +154,20 @@ class InferenceVector : public Logger {
     }
   }
 
+  static shInferenceVector ofFiles(const BufferMappings& mappings, v2::BufferMappings shapes,
+                                   const std::vector<std::string>& files) {
+    shInferenceVector vector(new InferenceVector(mappings));
+    vector->shapes_ = std::move(shapes);
+    const std::string why = vector->read(files);
+    if (!why.empty()) throw CoreExceptionInit("InferenceVector", why, QS_INVAL);
+    return vector;
+  }
+
+  bool fits(size_t buffer, size_t size) const {
+    static const std::vector<v2::BufferShape> none;
+    return detail::fits(mappings_[buffer], shapes_.empty() ? none : shapes_[buffer].ioShapes, size);
+  }
+
   void fillRandom() {
     std::minstd_rand engine;
     for (size_t i = 0; i < inputs_; ++i)
@@ -154,11 +184,11 @@ class InferenceVector : public Logger {
   QStatus put(const std::vector<QBuffer>& buffers, size_t first) {
     for (size_t i = 0; i < buffers.size(); ++i) {
       const BufferMapping& mapping = mappings_[first + i];
-      const size_t size = buffers[i].size;
-      if (size == mapping.size || (size < mapping.size && mapping.isPartialBufferAllowed)) continue;
+      if (fits(first + i, buffers[i].size)) continue;
       return refuse(QS_INVAL, "buffer '" + mapping.bufferName + "' takes " +
                                   std::to_string(mapping.size) + " bytes, given " +
-                                  std::to_string(size) + "; pass a buffer of that size");
+                                  std::to_string(buffers[i].size) + "; pass a buffer of that size" +
+                                  (shapes_.empty() ? "" : ", or of one of its shapes"));
     }
     std::copy(buffers.begin(), buffers.end(),
               buffers_.begin() + static_cast<std::ptrdiff_t>(first));
@@ -171,32 +201,40 @@ class InferenceVector : public Logger {
       return std::to_string(files.size()) + " files given; pass " + std::to_string(inputs_) +
              ", one for each input, or " + std::to_string(buffers_.size()) +
              ", one for each buffer";
+    std::vector<std::string> contents(inputs_);
     for (size_t i = 0; i < inputs_; ++i) {
-      const std::string why = readInput(files[i], i);
+      const std::string why = readInput(files[i], i, contents[i]);
       if (!why.empty()) return why;
+    }
+    for (size_t i = 0; i < inputs_; ++i) {
+      memory_[i].allocate(mappings_[i].size);
+      std::copy(contents[i].begin(), contents[i].end(), memory_[i].dataPtr());
+      static_cast<void>(memory_[i].shrinkBuffer(contents[i].size()));
+      buffers_[i] = memory_[i].getBuffer();
     }
     return {};
   }
 
-  std::string readInput(const std::string& name, size_t input) {
+  std::string readInput(const std::string& name, size_t input, std::string& content) const {
     const BufferMapping& mapping = mappings_[input];
+    std::error_code error;
+    if (std::filesystem::is_directory(name, error))
+      return "'" + name + "' for input '" + mapping.bufferName + "' is a folder; pass a file";
     std::ifstream file(name, std::ios::binary | std::ios::ate);
     const std::streamoff end = file ? static_cast<std::streamoff>(file.tellg()) : -1;
     if (end < 0) return "cannot open '" + name + "' for input '" + mapping.bufferName + "'";
     const auto size = static_cast<size_t>(end);
-    if (size > mapping.size || (size < mapping.size && !mapping.isPartialBufferAllowed))
+    if (!fits(input, size))
       return "'" + name + "' holds " + std::to_string(size) + " bytes, input '" +
              mapping.bufferName + "' takes " + std::to_string(mapping.size);
-    memory_[input].allocate(mapping.size);
+    content.resize(size);
     file.seekg(0);
-    if (size > 0 && !file.read(reinterpret_cast<char*>(memory_[input].dataPtr()), end))
-      return "cannot read '" + name + "'";
-    static_cast<void>(memory_[input].shrinkBuffer(size));
-    buffers_[input] = memory_[input].getBuffer();
+    if (size > 0 && !file.read(content.data(), end)) return "cannot read '" + name + "'";
     return {};
   }
 
   BufferMappings mappings_;
+  v2::BufferMappings shapes_;  ///< Empty where it was made without a Qpc.
   size_t inputs_ = 0;
   std::vector<DataBuffer<QBuffer>> memory_;
   std::vector<QBuffer> buffers_;

@@ -55,7 +55,11 @@ class DataBuffer {
   }
   /// Keeps the first `size` bytes. QS_INVAL where it has fewer.
   QStatus shrinkBuffer(size_t size) {
-    if (size > data_.size()) return QS_INVAL;
+    if (size > data_.size())
+      return library().qaicSetLastErrorText(
+          QS_INVAL, ("DataBuffer: it has " + std::to_string(data_.size()) + " bytes, " +
+                     std::to_string(size) + " are to be kept; allocate() makes it larger")
+                        .c_str());
     show(size);
     return QS_SUCCESS;
   }
@@ -86,8 +90,9 @@ class QpcFile {
   /// Reads the file; true. Throws CoreExceptionInit where it cannot be opened or read.
   bool load() {
     std::error_code why;
-    const auto size = std::filesystem::file_size(path_, why);
-    std::ifstream file(path_, std::ios::binary);
+    const auto size = std::filesystem::file_size(path_, why);  // Of what is no file: none.
+    std::ifstream file;
+    if (!why) file.open(path_, std::ios::binary);  // A pipe would wait for its writer.
     if (!why && !file) why.assign(errno, std::generic_category());
     if (why)
       throw CoreExceptionInit("QpcFile", "cannot open '" + path_ + "': " + why.message(), QS_ERROR);

@@ -74,7 +74,9 @@ class UtilFs {
   static QStatus createDirectory(const std::string& folder) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    return error ? QS_ERROR : QS_SUCCESS;
+    if (!error) return QS_SUCCESS;
+    return library().qaicSetLastErrorText(
+        QS_ERROR, ("UtilFs: cannot make the folder '" + folder + "': " + error.message()).c_str());
   }
   static bool fileExists(const std::string& path) {
     std::error_code error;

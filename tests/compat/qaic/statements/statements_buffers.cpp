@@ -84,7 +84,16 @@ CORELANE_STATEMENT(statement_14_a_vector_has_sources_and_takes_buffers_that_fit)
   CORELANE_THROWS(CoreExceptionInit, QS_INVAL,
                   InferenceVector::Factory(shapes, {x, file_of("long.bin", 33)}));
   CORELANE_GIVES(QS_INVAL, zeros->loadFromFileSet({x, scratch() + "/none"}));
+  CORELANE_GIVES(QS_INVAL, zeros->loadFromFileSet({x, scratch()}));
+  CORELANE_NEED(all_are(zeros->getVector()[0], 0));  // Nothing of the first one was read.
   CORELANE_GIVES(QS_SUCCESS, zeros->loadFromFileSet({x, rest}));
+  // One that was made with the Qpc knows the smaller shapes.
+  const std::vector<QBuffer> inputs(random->getVector().begin(), random->getVector().begin() + 2);
+  CORELANE_GIVES(QS_INVAL, zeros->setInputBuffers(resized(inputs, 0, 16)));
+  CORELANE_GIVES(QS_SUCCESS, random->setInputBuffers(resized(inputs, 0, 16)));
+  CORELANE_GIVES(QS_SUCCESS, random->loadFromFileSet({file_of("small.bin", 16), rest}));
+  CORELANE_GIVES(QS_INVAL, random->loadFromFileSet({file_of("odd.bin", 20), rest}));
+  CORELANE_NEED(random->getVector()[0].size == 16);
   // The user's memory.
   const Pair pair(2);
   const auto pairs = InferenceVector::Factory(Qpc::Factory(container("pair")));

@@ -1,4 +1,6 @@
 /// Containers: how they are opened, what they say of themselves, who owns their bytes.
+#include <sys/stat.h>
+
 #include "statements.h"
 
 namespace statements {
@@ -60,6 +62,9 @@ CORELANE_STATEMENT(statement_02_a_qpc_file_is_loaded_and_then_has_its_bytes) {
   CORELANE_THROWS(CoreExceptionInit, QS_ERROR, QpcFile(container("pair"), "none").load());
   CORELANE_THROWS(CoreExceptionInit, QS_ERROR, QpcFile(container("none")).load());
   CORELANE_THROWS(CoreExceptionInit, QS_ERROR, QpcFile(container(""), "pair").load());
+  // A pipe would be waited for.
+  static_cast<void>(mkfifo((scratch() + "/pipe").c_str(), 0600));
+  CORELANE_THROWS(CoreExceptionInit, QS_ERROR, QpcFile(scratch(), "pipe").load());
 }
 
 CORELANE_STATEMENT(statement_03_a_qpc_tells_of_its_programs_by_their_index) {

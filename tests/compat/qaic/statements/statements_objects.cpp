@@ -111,13 +111,39 @@ CORELANE_STATEMENT(decision_a_wait_that_is_too_short_leaves_the_inference) {
   CORELANE_NEED(program->getInferenceCompleteCount() == 0);
 }
 
-CORELANE_STATEMENT(decision_one_that_waits_for_its_own_handle_is_refused) {
+CORELANE_STATEMENT(decision_one_that_waits_for_its_own_handle_gets_it_of_another_thread) {
   const SetBench bench(kReal);
   const shInferenceHandle held = bench.take();
-  shInferenceHandle none;
-  CORELANE_GIVES(QS_AGAIN, bench.set->getAvailable(none));
-  CORELANE_NEED(none == nullptr);
+  shInferenceHandle handle;
+  Caller waits([&] { return bench.set->getAvailable(handle); });
+  CORELANE_NEED(waits.waits());
   CORELANE_GIVES(QS_SUCCESS, bench.set->putCompleted(held));
+  CORELANE_GIVES(QS_SUCCESS, waits.status());
+  CORELANE_NEED(handle == held);
+}
+
+/// A code comes with a reason of its own, not with that of an earlier call.
+CORELANE_STATEMENT(decision_what_a_class_refuses_has_its_reason) {
+  const auto reason = [] { return std::string(qaic::rt::library().qaicGetLastErrorText()); };
+  const auto file = std::string(scratch()) + "/plain";
+  std::ofstream(file) << "text";
+  CORELANE_GIVES(QS_ERROR, UtilFs::createDirectory(file + "/below"));
+  CORELANE_NEED(reason().find("plain/below") != std::string::npos);
+  CORELANE_GIVES(QS_ERROR, FileWriter().setOutputPath(file));
+  CORELANE_NEED(reason().find("make the folder first") != std::string::npos);
+  DataBuffer<QData> bytes;
+  bytes.allocate(4);
+  CORELANE_GIVES(QS_INVAL, bytes.shrinkBuffer(5));
+  CORELANE_NEED(reason().find("5 are to be kept") != std::string::npos);
+  const auto context = Context::Factory(nullptr, {kReal});
+  const auto qpc = Qpc::Factory(container("pair"));
+  try {
+    static_cast<void>(
+        InferenceSet::Factory(context, qpc, kReal, 1, 1, std::vector<shInferenceVector>{nullptr}));
+    CORELANE_NEED(false);
+  } catch (const CoreExceptionInit& e) {
+    CORELANE_NEED(e.msg().find("vector 0 is null") != std::string::npos);
+  }
 }
 
 }  // namespace statements

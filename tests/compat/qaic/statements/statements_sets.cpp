@@ -59,6 +59,31 @@ CORELANE_STATEMENT(statement_17_submit_waits_with_a_vector_and_not_with_a_handle
   CORELANE_GIVES(QS_TIMEDOUT, slow.set->waitForCompletion(0s));
 }
 
+CORELANE_STATEMENT(statement_17_a_vector_has_nothing_of_an_earlier_user_of_its_handle) {
+  const auto context = Context::Factory(nullptr, {kReal});
+  const shQpc qpc = Qpc::Factory(container("shapes"));
+  const auto set = InferenceSet::Factory(context, qpc, kReal, 1, 1);
+  shInferenceHandle handle;
+  CORELANE_GIVES(QS_SUCCESS, set->getAvailable(handle));
+  CORELANE_GIVES(QS_SUCCESS, set->setCovering(handle, true));
+  CORELANE_GIVES(QS_SUCCESS, handle->setBufferDimensions({{4, {1, 3}}, {4, {0}}, {4, {1, 3}}}));
+  CORELANE_GIVES(QS_SUCCESS, set->putCompleted(handle));
+  // Of 8 elements.
+  const auto vector = InferenceVector::Factory(qpc, InferenceVector::ZERO_FILL);
+  reinterpret_cast<float*>(vector->getVector()[0].buf)[7] = 3;
+  reinterpret_cast<float*>(vector->getVector()[1].buf)[7] = 1;
+  CORELANE_GIVES(QS_SUCCESS, set->submit(vector, 1));
+  CORELANE_GIVES(QS_SUCCESS, set->getCompletedId(handle, 1));
+  CORELANE_NEED(handle->getBufferDimensions().empty());
+  CORELANE_NEED(reinterpret_cast<const float*>(vector->getVector()[2].buf)[7] == 7);
+  uint32_t specialization = 77;
+  CORELANE_GIVES(QS_SUCCESS, set->getSpecialization(handle, specialization));
+  CORELANE_NEED(specialization == 1);
+  // The covering has gone, too.
+  CORELANE_GIVES(QS_INVAL, handle->setBuffers({QBuffer{12, vector->getVector()[0].buf}, QBuffer{},
+                                               QBuffer{12, vector->getVector()[2].buf}}));
+}
+
 CORELANE_STATEMENT(statement_18_get_completed_takes_any_and_by_id_that_one) {
   const SetBench bench(kLate, 4, 4);
   for (uint64_t id = 0; id < 16; ++id)
