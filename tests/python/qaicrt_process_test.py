@@ -151,6 +151,48 @@ class Flight(unittest.TestCase):
             print([one() is None for one in gone])
             """, "QS_SUCCESS QS_SUCCESS QS_SUCCESS\n[False, False, False, False]\n[True, True, True, True]\n")
 
+    def test_memory_stays_where_its_set_was_shut_down_before(self):
+        self.prints("""
+            import weakref
+            class Array(np.ndarray):
+                pass
+            context, qpc, program, queue = parts()
+            made = InferenceSet(context, qpc, 0, 1, 1)
+            arrays = [X.copy().view(Array) for _ in range(2)]
+            gone = [weakref.ref(one) for one in arrays]
+            handle = made.getAvailable()[1]
+            print(handle.setBuffers(arrays).name, made.submit(handle).name, made.shutdown().name)
+            del made, handle, arrays
+            gc.collect()
+            print([one() is None for one in gone])
+            """, "QS_SUCCESS QS_SUCCESS QS_SUCCESS\n[False, False]\n")
+
+    def test_memory_stays_where_another_thread_has_waited_for_the_inference_before(self):
+        self.prints("""
+            import weakref
+            class Array(np.ndarray):
+                pass
+            context, qpc, program, queue = parts()
+            program.activate()
+            arrays = [X.copy().view(Array) for _ in range(2)]
+            gone = [weakref.ref(one) for one in arrays]
+            x = ExecObj(context, program, arrays)
+            print(queue.enqueue(x).name)
+            waits = threading.Thread(target=lambda: x.waitForCompletion())
+            waits.start()
+            sys.setswitchinterval(60)  # The thread gets the interpreter back in the second call of enqueue().
+            while program.getInferenceCompleteCount() < 1:
+                pass
+            while (status := queue.enqueue(x)) == QS_BUSY:
+                pass
+            print(status.name)
+            sys.setswitchinterval(0.005)
+            waits.join()
+            del x, arrays
+            gc.collect()
+            print([one() is None for one in gone])
+            """, "QS_SUCCESS\nQS_SUCCESS\n[False, False]\n", "null:generic:4?a=1s")
+
     def test_a_program_is_deactivated_once_its_objects_have_gone(self):
         self.prints("""
             context, qpc, program, queue = parts()

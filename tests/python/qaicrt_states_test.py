@@ -199,6 +199,13 @@ class Covering(unittest.TestCase):
         self.assertEqual(made.getSpecialization(handle), (OK, 1))
         self.assertEqual(made.setCovering(None, True), QStatus.QS_INVAL)
         self.assertEqual(made.getSpecialization(None)[0], QStatus.QS_INVAL)
+        # A vector has neither these dimensions nor the covering.
+        self.ok(made.putCompleted(handle))
+        self.ok(made.submit(qaicrt.InferenceVector(self.qpc), 2))
+        self.assertEqual(handle.getBufferDimensions(), [])
+        self.ok(made.getCompletedId(2)[0])
+        self.ok(handle.setBufferDimensions(self.dims))
+        self.assertEqual(handle.setBuffers([x, rest, y]), QStatus.QS_INVAL)
 
 
 if __name__ == "__main__":

@@ -135,6 +135,14 @@ class Sets(Case):
         self.assertIn("'x' takes 16 bytes, given 5", qaicrt.lastErrorText())
         self.handle(made)
 
+    def test_a_vector_with_what_is_no_buffer_takes_no_handle(self):
+        made = qaicrt.InferenceSet(self.context, self.qpc, 0, 1, 1)
+        vector = qaicrt.InferenceVector(self.qpc)
+        vector.getVector()[0] = None
+        for _ in range(2):
+            self.assertRaises(TypeError, made.submit, vector, 1)
+        self.handle(made)
+
     def test_sources_of_vectors(self):
         made = qaicrt.InferenceSet(self.context, self.qpc, 0, 2, 1)
         zeros = qaicrt.InferenceVector(self.qpc, qaicrt.InferenceVector.DataSourceType.ZERO_FILL)
@@ -384,6 +392,13 @@ class Objects(Case):
         gc.collect()
         np.testing.assert_array_equal(np.frombuffer(y, np.float32), Y[0])
 
+    def test_an_object_that_could_not_be_made_leaves_its_program(self):
+        program = self.program()
+        self.ok(program.load())
+        self.assertRaises(TypeError, qaicrt.ExecObj, self.context, program, [1, 2])
+        self.refused(QStatus.QS_INVAL, lambda: qaicrt.ExecObj(self.context, program, [b"short", b"short"]))
+        self.ok(program.unload())
+
     def test_misuse_of_objects(self):
         context, qpc = self.context, self.qpc
         for code, make in (
@@ -428,6 +443,17 @@ class Objects(Case):
         self.assertIsInstance(error, qaicrt.CoreExceptionRuntime)
         self.assertIsInstance(error, qaicrt.ExceptionRuntime)
         self.assertTrue(issubclass(qaicrt.CoreExceptionNullPtr, qaicrt.ExceptionNullPtr))
+
+    def test_arguments_of_other_kinds_are_named(self):
+        for what, make in (("a device", lambda: qaicrt.Context("x")),
+                           ("a device", lambda: qaicrt.Program(self.context, "0", self.qpc)),
+                           ("the source", lambda: qaicrt.InferenceVector(self.qpc, 99))):
+            with self.assertRaisesRegex(TypeError, what):
+                make()
+        with self.assertRaisesRegex(ValueError, "null character"):
+            qaicrt.Qpc("/folder\0x")
+        self.assertEqual(qaicrt.DataBuffer().shrinkBuffer(5), QStatus.QS_INVAL)
+        self.assertIn("DataBuffer", qaicrt.lastErrorText())
 
     def test_arguments_of_other_kinds_are_type_errors(self):
         for make in (lambda: qaicrt.Context("0"), lambda: qaicrt.Context(log=3), lambda: qaicrt.Qpc(5),

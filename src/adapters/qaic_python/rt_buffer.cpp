@@ -162,6 +162,8 @@ nb::object as_dimensions(const qaic::rt::BufferDimensions& dimensions) {
 std::vector<QID> devices_of(nb::handle value) {
   if (value.is_none()) return {};
   if (PyIndex_Check(value.ptr()) != 0) return {nb::cast<QID>(nb::int_(value))};
+  if (nb::isinstance<nb::str>(value))
+    throw nb::type_error("a device is an int, a list of ints or None, not a text");
   return nb::cast<QidList>(nb::type<QidList>()(value));
 }
 

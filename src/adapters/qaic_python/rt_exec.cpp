@@ -155,7 +155,6 @@ nb::tuple ExecObject::data() const {
 }
 
 QStatus ExecObject::enqueue(const rt::Queue& queue) {
-  state_->enqueued = true;
   return without_lock([&] { return const_cast<rt::Queue&>(queue).enqueue(state_->object); });
 }
 
@@ -166,12 +165,10 @@ QStatus ExecObject::run(nb::handle buffers) {
 }
 
 QStatus ExecObject::wait(Seconds timeout) {
-  const QStatus status = without_lock([&] {
+  return without_lock([&] {
     return timeout ? state_->object->waitForCompletion(duration_of(*timeout))
                    : state_->object->waitForCompletion();
   });
-  if (status != QS_TIMEDOUT) state_->enqueued = false;
-  return status;
 }
 
 void bind_exec(nb::module_& module) {
@@ -188,10 +185,12 @@ void bind_exec(nb::module_& module) {
             if (!chosen.is_none()) wanted = nb::cast<std::uint32_t>(chosen);
             new (self) ExecObject(std::move(context), std::move(program), wanted);
             if (bits || buffers.is_none()) return;
-            const QStatus status = self->set_data(buffers, nb::none());
-            if (status == QS_SUCCESS) return;
-            self->~ExecObject();
-            rt::detail::checkInit("ExecObj", status);
+            try {
+              rt::detail::checkInit("ExecObj", self->set_data(buffers, nb::none()));
+            } catch (...) {
+              self->~ExecObject();  // Nobody has it.
+              throw;
+            }
           },
           arg("context"), arg("program"), arg("buffers").none() = nb::none(),
           arg("properties").none() = nb::none(),

@@ -17,18 +17,18 @@ namespace nb = nanobind;
 using nb::arg;
 namespace rt = qaic::rt;
 
-QStatus put_buffers(SetState& state, rt::InferenceHandle& handle, nb::handle buffers) {
-  Buffers& kept = state.buffers[handle.getIndex()];
-  Buffers given;
-  if (nb::isinstance<VectorObject>(buffers)) {
-    given = nb::inst_ptr<VectorObject>(buffers)->give();
-  } else {
-    given = buffers_of(buffers);
-    bring_outputs(given, state.mappings, kept);
-  }
+QStatus put_buffers(SetState& state, rt::InferenceHandle& handle, Buffers given) {
   const QStatus status = handle.setBuffers(raw(given));
-  if (status == QS_SUCCESS) kept = std::move(given);
+  if (status == QS_SUCCESS) state.buffers[handle.getIndex()] = std::move(given);
   return status;
+}
+
+QStatus put_buffers(SetState& state, rt::InferenceHandle& handle, nb::handle buffers) {
+  if (nb::isinstance<VectorObject>(buffers))
+    return put_buffers(state, handle, nb::inst_ptr<VectorObject>(buffers)->give());
+  Buffers given = buffers_of(buffers);
+  bring_outputs(given, state.mappings, state.buffers[handle.getIndex()]);
+  return put_buffers(state, handle, std::move(given));
 }
 
 QStatus HandleObject::set_buffers(nb::handle buffers) {

@@ -38,6 +38,7 @@ class HandleObject {
 
 /// InferenceHandle::setBuffers with what the handle is to keep.
 QStatus put_buffers(SetState& state, qaic::rt::InferenceHandle& handle, nanobind::handle buffers);
+QStatus put_buffers(SetState& state, qaic::rt::InferenceHandle& handle, Buffers given);
 
 /// The handle behind an argument, null for None; TypeError for others.
 qaic::rt::shInferenceHandle handle_of(nanobind::handle given);

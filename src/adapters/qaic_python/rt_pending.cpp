@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <thread>
 #include <utility>
 
 #include "QAicApi.hpp"
@@ -73,23 +75,22 @@ std::vector<std::shared_ptr<State>> all_known() {
   return found;
 }
 
+/// Those in flight stay for good, the others go.
+template <class State>
+void keep_what_runs(std::vector<std::shared_ptr<State>> states) {
+  std::erase_if(states, [](const auto& state) { return !state->is_in_flight(); });
+  std::ranges::move(states, std::back_inserter(room<State>().pending));
+}
+
 std::chrono::nanoseconds left(Clock::time_point until) {
   return std::max<std::chrono::nanoseconds>(until - Clock::now(), std::chrono::nanoseconds(0));
 }
 
 }  // namespace
 
-bool ExecState::is_in_flight() const {
-  if (!enqueued || buffers.empty()) return false;
-  // The only answer that says so whatever the outcome is.
-  const std::vector<QBuffer> given = raw(buffers);
-  return qaic::rt::library().qaicExecObjSetData(
-             object->get(), static_cast<std::uint32_t>(given.size()), given.data()) == QS_BUSY;
-}
+bool ExecState::is_in_flight() const { return object->getInFlight() != 0; }
 
-bool SetState::is_in_flight() const {
-  return object->waitForCompletion(std::chrono::microseconds(0)) == QS_TIMEDOUT;
-}
+bool SetState::is_in_flight() const { return object->getInFlight() != 0; }
 
 void enrol(const std::shared_ptr<ExecState>& state) { enrol_in(state); }
 void enrol(const std::shared_ptr<SetState>& state) { enrol_in(state); }
@@ -114,11 +115,15 @@ void close_all() {
     static_cast<void>(set->object->shutdown());
   }
   for (const auto& one : objects)
-    if (one->enqueued) static_cast<void>(one->object->waitForCompletion(left(until)));
+    if (one->is_in_flight()) static_cast<void>(one->object->waitForCompletion(left(until)));
+  // Of a set that had been shut down no call waits for what still runs.
+  while (std::ranges::any_of(sets, [](const auto& set) { return set->is_in_flight(); }) &&
+         left(until) > std::chrono::nanoseconds(0))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   // Their memory is given up with the lock, in whatever order the interpreter takes it.
   if (const interpreter::Entered lock; lock) {
-    objects.clear();
-    sets.clear();
+    keep_what_runs(std::move(objects));
+    keep_what_runs(std::move(sets));
   }
 }
 

@@ -16,7 +16,6 @@ namespace corelane::qaic_python {
 struct ExecState {
   qaic::rt::shExecObj object;
   Buffers buffers;
-  bool enqueued = false;  ///< Since it was last waited for to the end.
 
   /// Whether an inference of it may touch the memory.
   bool is_in_flight() const;

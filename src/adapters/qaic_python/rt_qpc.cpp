@@ -22,7 +22,10 @@ namespace {
 
 /// A path or a text as text.
 std::string path_of(nb::handle path) {
-  return nb::cast<std::string>(nb::module_::import_("os").attr("fsdecode")(path));
+  auto text = nb::cast<std::string>(nb::module_::import_("os").attr("fsdecode")(path));
+  if (text.find('\0') != std::string::npos)
+    throw nb::value_error("the path has a null character, where the system would end it");
+  return text;
 }
 
 void bind_mappings(nb::module_& module) {
@@ -111,7 +114,9 @@ void bind_data(nb::module_& module) {
       .def(
           "shrinkBuffer",
           [](DataBufferObject& self, std::size_t size) {
-            if (size > self.buffer.raw.size) return QS_INVAL;
+            if (size > self.buffer.raw.size)
+              return rt::library().qaicSetLastErrorText(
+                  QS_INVAL, "DataBuffer: it has fewer bytes; allocate() makes it larger");
             self.buffer.raw.size = size;
             return QS_SUCCESS;
           },

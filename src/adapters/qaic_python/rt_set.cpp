@@ -76,10 +76,14 @@ nb::tuple get_completed_id(nb::handle self, std::uint64_t id, Seconds timeout) {
 QStatus submit_vector(nb::handle self, nb::handle vector, std::uint64_t id) {
   SetState& state = *nb::inst_ptr<SetObject>(self)->state();
   rt::InferenceSet& set = *state.object;
+  Buffers given = nb::inst_ptr<VectorObject>(vector)->give();  // May throw: no handle is taken yet.
   rt::shInferenceHandle taken;
   QStatus status = without_lock([&] { return set.getAvailable(taken); });
   if (status != QS_SUCCESS) return status;
-  status = put_buffers(state, *taken, vector);
+  // What an earlier user left on the handle is not the vector's.
+  status = set.setCovering(taken, false);
+  if (status == QS_SUCCESS) status = taken->setBufferDimensions({});
+  if (status == QS_SUCCESS) status = put_buffers(state, *taken, std::move(given));
   if (status == QS_SUCCESS) status = without_lock([&] { return set.submit(taken, id); });
   if (status == QS_SUCCESS) return status;
   // Putting it back gives no reason of its own.

@@ -27,6 +27,19 @@ rt::BufferMappings mappings_of(nb::handle given) {
   return nb::cast<rt::BufferMappings>(given);
 }
 
+/// `from` is a Qpc or its mappings.
+template <class From>
+rt::shInferenceVector vector_of(const From& from, nb::handle source) {
+  using Vector = rt::InferenceVector;
+  if (source.is_none()) return Vector::Factory(from);
+  if (nb::isinstance<Source>(source)) return Vector::Factory(from, nb::cast<Source>(source));
+  std::vector<std::string> files;
+  if (!nb::try_cast(source, files))
+    throw nb::type_error(
+        "the source of an InferenceVector is a DataSourceType or a list of names of files");
+  return without_lock([&] { return Vector::Factory(from, files); });
+}
+
 }  // namespace
 
 VectorObject::VectorObject(rt::BufferMappings mappings, rt::shInferenceVector made)
@@ -90,14 +103,11 @@ void bind_vector(nb::module_& module) {
           "__init__",
           [](VectorObject* self, nb::handle given, nb::handle source) {
             rt::BufferMappings mappings = mappings_of(given);
-            rt::shInferenceVector vector;
-            if (source.is_none() || nb::isinstance<Source>(source)) {
-              vector = Vector::Factory(
-                  mappings, source.is_none() ? Vector::RANDOM : nb::cast<Source>(source));
-            } else {
-              const auto files = nb::cast<std::vector<std::string>>(source);
-              vector = without_lock([&] { return Vector::Factory(mappings, files); });
-            }
+            // By the Qpc it knows the shapes, too.
+            rt::shInferenceVector vector =
+                nb::isinstance<QpcObject>(given)
+                    ? vector_of(nb::inst_ptr<QpcObject>(given)->get(), source)
+                    : vector_of(mappings, source);
             new (self) VectorObject(std::move(mappings), std::move(vector));
           },
           arg("mappings"), arg("source").none() = nb::none(),
