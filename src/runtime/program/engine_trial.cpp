@@ -112,8 +112,7 @@ bool described_alike(const device::Executable& a, const device::Executable& b) {
   };
   const auto same_for_users = [&](const TensorDesc& x, const TensorDesc& y) {
     const bool after_runs = !x.shape.is_static() && !y.shape.is_static();
-    return same(x, y) ||
-           (after_runs && x.dtype == y.dtype && x.shape.rank() == y.shape.rank());
+    return same(x, y) || (after_runs && x.dtype == y.dtype && x.shape.rank() == y.shape.rank());
   };
   return std::ranges::equal(a.inputs(), b.inputs(), same) &&
          std::ranges::equal(a.outputs(), b.outputs(), same_for_users);

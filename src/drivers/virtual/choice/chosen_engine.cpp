@@ -124,7 +124,8 @@ ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
     // The macro is two statements.
     CORELANE_ASSIGN(sooner, prepare_soonest(image, options));
   }
-  if (sooner.program != nullptr && knows_as_much(sooner.program->outputs(), image.outputs, sooner.program->inputs()))
+  if (sooner.program != nullptr &&
+      knows_as_much(sooner.program->outputs(), image.outputs, sooner.program->inputs()))
     return chosen(std::move(sooner), image.name, "it is prepared sooner; not timed yet");
   const bool alone = wish == EngineWish::kOpenVino &&
                      (wish_ == wish || !options.engine.starts_with(device::kFasterEngine));

@@ -618,8 +618,8 @@ TEST(OrtProgram, BeginsPlainWhereAConvolutionHasManyWeightsForASmallPicture) {
   EXPECT_FALSE(prepare_heavy({-1, 3, -1, -1})->is_plain());
 }
 
-/// A network of which the engine knows the shape of the output, {first, 2, 1}, once it is optimised:
-/// it does not follow a shape through Max.
+/// A network of which the engine knows the shape of the output, {first, 2, 1}, once it is
+/// optimised: it does not follow a shape through Max.
 device::Image late_shape_image(std::string& network, std::int64_t rows, std::int64_t first) {
   network = NetworkBuilder()
                 .input("x", {-1, 6})
