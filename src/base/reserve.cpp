@@ -14,7 +14,8 @@ namespace {
 /// Blocks of whole units, first fit.
 class Reserve {
  public:
-  Reserve() noexcept {}  // Leaves the memory as it is: it is touched when it is needed.
+  /// Leaves the memory as it is: it is touched when it is needed.
+  Reserve() noexcept {}  // NOLINT(modernize-use-equals-default)
   void* take(std::size_t size) noexcept {
     const std::size_t units = (size + kUnit - 1) / kUnit;
     const MutexLock lock(mutex_);

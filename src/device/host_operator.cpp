@@ -13,6 +13,7 @@ HostOperatorTable::HostOperatorTable() : impl_(std::make_unique<Impl>()) {}
 
 HostOperatorTable::~HostOperatorTable() = default;
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved into the table.
 Status HostOperatorTable::add(std::string type, HostOperator op) {
   if (type.empty())
     return error(Code::kInvalidArgument,

@@ -56,7 +56,7 @@ constexpr std::size_t kMostPrograms = 128;
 /// Where the figures begin: after the first line, whatever it holds, so that both are written
 /// apart.
 constexpr off_t kFiguresAt = 64;
-constexpr std::size_t kMostFigures = 4 * 21 + kMostPrograms;
+constexpr std::size_t kMostFigures = std::size_t{4} * 21 + kMostPrograms;
 
 /// "busy-ns jobs waiting programs" and the end of the line. Nothing of it is believed.
 std::optional<LeaseFigures> read_figures(int fd) {

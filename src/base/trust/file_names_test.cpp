@@ -12,7 +12,7 @@ TEST(FileNames, AreThoseOfFilesAndFolders) {
   std::string pattern = ::testing::TempDir() + "corelane-names-XXXXXX";
   const std::filesystem::path folder = ::mkdtemp(pattern.data());
   EXPECT_TRUE(file_names(folder).empty());
-  std::ofstream(folder / ".a");
+  std::ofstream(folder / ".a").close();
   std::filesystem::create_directory(folder / "b");
   EXPECT_THAT(file_names(folder), ::testing::UnorderedElementsAre(".a", "b"));
   EXPECT_TRUE(file_names(folder / ".a").empty()) << "a file holds none";

@@ -239,7 +239,7 @@ Status ChainQueue::run(const device::Submission& job, device::JobRecord* record)
   const CountedRun counted(*line_);
   ChainLedger& ledger = *line_->ledger;
   device::JobRecord made;
-  const Status status = run_parts(parts, bindings->executable(), made);
+  Status status = run_parts(parts, bindings->executable(), made);
   made.id = ++ledger.jobs;
   made.queue = line_->id;
   made.code = status.code();

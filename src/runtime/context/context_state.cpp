@@ -258,7 +258,7 @@ Status ContextState::use_or_open(runtime::ExecutableSet::Entry entry, std::vecto
     return use(std::move(entry), std::move(shapes));
   form_misfits_ = set.hides_forms() && !fits_outputs(entry);
   if (!form_misfits_) {
-    const Status status = use(std::move(entry), shapes);
+    Status status = use(std::move(entry), shapes);
     if (status.ok()) return status;
     log::debug("runtime", "program '{}': a static form is not taken: {}",
                program_->description.name, status.to_string());

@@ -61,6 +61,7 @@ class FormBindings {
       if (kept.entry.executable.get() != executable) continue;
       kept.hash = hash_of(face.shapes);
       kept.face = std::move(face);
+      return;
     }
   }
   /// The one whose face has these shapes, since no executable has changed; null without one.

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace corelane::runtime {
 namespace {
@@ -17,7 +18,7 @@ Result<std::shared_ptr<void>> allocate_own(std::size_t size,
   std::memset(data, 0, size == 0 ? 1 : size);
   counter->fetch_add(size, std::memory_order_relaxed);
   // The deleter holds the counter: an abandoned job may keep the block longer than the program.
-  return std::shared_ptr<void>(data, [size, counter](void* p) {
+  return std::shared_ptr<void>(data, [size, counter = std::move(counter)](void* p) {
     counter->fetch_sub(size, std::memory_order_relaxed);
     ::operator delete(p, kAlignment);
   });

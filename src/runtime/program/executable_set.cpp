@@ -115,7 +115,7 @@ Status ExecutableSet::prepare_dynamic(const std::vector<Shape>& declared) {
   // A form made with the batch fixed says that open dimensions were refused once already.
   if (frozen && form_for(declared) == nullptr && form_for(*frozen) != nullptr && add(*frozen).ok())
     return {};
-  const Status reason = add(declared);
+  Status reason = add(declared);
   // In a wrong state other shapes change nothing.
   if (reason.ok() || flat || reason.code() == Code::kWrongState) return reason;
   // Nor where an operator is missing.
@@ -339,10 +339,11 @@ void ExecutableSet::begin_forms() {
   // A device that refused open dimensions prepares each size when it is asked for.
   if (!description_.batch_range || all_static(first().shapes)) return;
   form_engine_ = base_.engine;
-  forms_ = std::make_unique<StaticForms>(FormRule{}, description_.name,
-                                         [this](const auto& use, StaticForms::Inputs inputs) {
-                                           return add_form(use, std::move(inputs));
-                                         });
+  forms_ = std::make_unique<StaticForms>(
+      FormRule{}, description_.name,
+      [this](const std::shared_ptr<FormUse>& use, StaticForms::Inputs inputs) {
+        return add_form(use, std::move(inputs));
+      });
 }
 
 void ExecutableSet::begin_shape_forms(std::string engine) {
@@ -356,10 +357,11 @@ void ExecutableSet::begin_shape_forms(std::string engine) {
   if (!open || all_static(used.shapes)) return;
   form_engine_ = std::move(engine);
   open_outputs_ = used.executable->outputs();
-  forms_ = std::make_unique<StaticForms>(FormRule{kMostShapeForms, true}, description_.name,
-                                         [this](const auto& use, StaticForms::Inputs inputs) {
-                                           return add_form(use, std::move(inputs));
-                                         });
+  forms_ = std::make_unique<StaticForms>(
+      FormRule{kMostShapeForms, true}, description_.name,
+      [this](const std::shared_ptr<FormUse>& use, StaticForms::Inputs inputs) {
+        return add_form(use, std::move(inputs));
+      });
 }
 
 std::size_t ExecutableSet::copies_taken() {

@@ -152,8 +152,8 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
                                                 std::shared_ptr<device::Device> device,
                                                 const std::string& name, const Wishes& wishes) {
   const device::DeviceInfo& info = device->info();
-  auto& [file, part, immutable] = of;
   ProgramDescription description = of.description();
+  auto [file, part, immutable] = std::move(of);
   if (file->is_chain() && part == 0 && !takes(info, kWholeProgram)) {
     CORELANE_TRY(check_deadline(wishes.options.import.deadline, "the parts are checked"));
     CORELANE_ASSIGN(ChainOnDevice on, chain_on(file, std::move(device), wishes.options));

@@ -183,7 +183,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
       item.record.submitted = now;
     }
   }
-  const Status refused = no_throw("submitting an inference", [&] {
+  Status refused = no_throw("submitting an inference", [&] {
     const bool waits = options_.room_time > Duration{0};
     return start(index, waits ? later(clock_->now(), options_.room_time) : TimePoint{});
   });

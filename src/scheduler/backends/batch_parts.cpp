@@ -66,7 +66,7 @@ std::optional<std::uint64_t> first_gap(Range wanted, Range range) {
 
 Status forward_parts(InnerBackend& inner, std::span<const BatchPart> parts, bool repeatable) {
   for (const BatchPart part : parts) {
-    const Status done = inner.forward(part);
+    Status done = inner.forward(part);
     if (done.ok()) continue;
     if (parts.size() == 1 || (repeatable && part.size() > 1)) return done;
     fail_all(part, done);

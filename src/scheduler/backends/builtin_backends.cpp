@@ -17,7 +17,7 @@ struct Builtin {
 
 std::vector<Builtin> all_builtins() {
   const auto sequential = [](std::string name) {
-    return [name](const BackendSurroundings& surroundings) {
+    return [name = std::move(name)](const BackendSurroundings& surroundings) {
       return make_sequential(name, surroundings);
     };
   };

@@ -128,7 +128,7 @@ class Faulty final : public Backend {
       const std::string text =
           fmt::format("data {} fails, as 'bad_item' asks for", shown(*faults_.bad_item));
       if (faults_.bad_how == BadHow::kThrow) throw std::runtime_error(text);
-      const Status failure(Code::kEngineFailed, text);
+      Status failure(Code::kEngineFailed, text);
       if (faults_.bad_how == BadHow::kCall) return failure;
       request->fail(failure);
     }

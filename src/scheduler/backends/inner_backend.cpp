@@ -53,7 +53,7 @@ InnerBackend InnerBackend::adopt(const std::string& name, const Config& outer,
 Status InnerBackend::init(const SharedDict& shared) {
   const Config config = std::exchange(config_, {});
   bool returned = false;
-  const Status done = no_throw(
+  Status done = no_throw(
       what_,
       [&] {
         Status status = backend_->init(config, shared ? shared : std::make_shared<Dict>());
@@ -77,7 +77,7 @@ Status InnerBackend::forward(std::span<const RequestPtr> batch) {
   if (!ready_) return error(Code::kWrongState, "{} was called before init()", what_);
   CORELANE_TRY(check_range(name_, range_, items_of(batch)));
   bool returned = false;
-  const Status done = no_throw(
+  Status done = no_throw(
       what_,
       [&] {
         Status status = backend_->forward(batch);

@@ -150,7 +150,7 @@ class Sequential final : public Backend {
   Status forward(std::span<const RequestPtr> batch) override {
     if (stages_.empty()) return error(Code::kWrongState, "'{}' was called before init()", name_);
     Passage passage(batch);
-    const Status done = run(passage, batch.size());
+    Status done = run(passage, batch.size());
     passage.end(!done.ok());
     return done;
   }
@@ -226,7 +226,7 @@ class Sequential final : public Backend {
       fail_all(fitting, too_few(backend, fitting));
       return {};
     }
-    const Status done = forward_parts(backend, parts, repeatable_);
+    Status done = forward_parts(backend, parts, repeatable_);
     const bool all = fitting.size() == batch_size;
     if (done.ok() || all || (repeatable_ && fitting.size() > 1)) return done;
     fail_all(fitting, done);

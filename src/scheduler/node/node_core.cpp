@@ -26,7 +26,7 @@ std::vector<GatherGroup> groups_of(const Stage& stage, const NodeSettings& setti
 
 }  // namespace
 
-NodeCore::NodeCore(NodeSettings settings, std::unique_ptr<Stage> stage,
+NodeCore::NodeCore(const NodeSettings& settings, std::unique_ptr<Stage> stage,
                    std::shared_ptr<Clock> clock)
     : clock_(std::move(clock)),
       stage_(std::move(stage)),

@@ -27,7 +27,8 @@ Status check_max_batch(const std::vector<Topology::Group>& groups, const NodeSet
 /// follows from them is collected and done after it.
 class NodeCore final : public std::enable_shared_from_this<NodeCore> {
  public:
-  NodeCore(NodeSettings settings, std::unique_ptr<Stage> stage, std::shared_ptr<Clock> clock);
+  NodeCore(const NodeSettings& settings, std::unique_ptr<Stage> stage,
+           std::shared_ptr<Clock> clock);
   ~NodeCore();
 
   using Callback = std::function<void(const Ticket&)>;

@@ -375,10 +375,12 @@ Ticket Pipeline::submit(Dict request, const RequestOptions& options,
     if (on_done) run_callback("scheduler", "a callback of a request", on_done, ticket);
     return ticket;
   }
-  const bool plain = node_->core == nullptr;
-  ticket.state_ =
-      submit_or_starve(*node_, std::move(request), options, plain ? nullptr : std::move(on_done));
-  if (plain && on_done) run_callback("scheduler", "a callback of a request", on_done, ticket);
+  if (node_->core != nullptr) {
+    ticket.state_ = submit_or_starve(*node_, std::move(request), options, std::move(on_done));
+    return ticket;
+  }
+  ticket.state_ = submit_or_starve(*node_, std::move(request), options, nullptr);
+  if (on_done) run_callback("scheduler", "a callback of a request", on_done, ticket);
   return ticket;
 }
 
