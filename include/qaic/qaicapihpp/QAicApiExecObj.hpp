@@ -129,8 +129,8 @@ class ExecObj : public Logger {
     return library().qaicExecObjWaitForCompletion(execObj_, limit == 0 ? 1 : limit);
   }
 
-  /// 1 while an inference of it is in flight, whoever waits for it; else 0. Not in the vendor's
-  /// classes.
+  /// 1 while an inference of it is in flight, whether or not a thread waits for it; else 0. Not in
+  /// the vendor's classes.
   uint32_t getInFlight() const noexcept {
     uint32_t count = 0;
     static_cast<void>(library().qaicExecObjGetInFlight(execObj_, &count));
@@ -159,11 +159,10 @@ class ExecObj : public Logger {
     const auto count = static_cast<uint32_t>(buffers.size());
     if (vector == nullptr)
       return library().qaicExecObjSetDataExt(execObj_, count, buffers.data(), dimensions);
-    auto owner = std::make_unique<shInferenceVector>(std::move(vector));
-    const QStatus status = library().qaicExecObjSetOwnedData(
-        execObj_, count, buffers.data(), dimensions, owner.get(), &InferenceVector::release);
-    if (status == QS_SUCCESS) static_cast<void>(owner.release());  // The library's now.
-    return status;
+    return InferenceVector::giveOwned(std::move(vector), [&](void* owner, auto release) {
+      return library().qaicExecObjSetOwnedData(execObj_, count, buffers.data(), dimensions, owner,
+                                               release);
+    });
   }
 
   /// A vector that was set before stays, since others of its buffers may.

@@ -343,12 +343,10 @@ class InferenceSet : public Logger {
     if (handle.vector_ == nullptr)
       return library().qaicInferenceSetSetData(state.set, handle.index_, count, buffers,
                                                dimensions);
-    auto owner = std::make_unique<shInferenceVector>(handle.vector_);
-    const QStatus status =
-        library().qaicInferenceSetSetOwnedData(state.set, handle.index_, count, buffers, dimensions,
-                                               owner.get(), &InferenceVector::release);
-    if (status == QS_SUCCESS) static_cast<void>(owner.release());  // The library's now.
-    return status;
+    return InferenceVector::giveOwned(handle.vector_, [&](void* owner, auto release) {
+      return library().qaicInferenceSetSetOwnedData(state.set, handle.index_, count, buffers,
+                                                    dimensions, owner, release);
+    });
   }
   static QStatus submit(const State& state, InferenceHandle& handle, uint64_t id) {
     if (handle.busy_.exchange(true)) return handle.inUse();

@@ -139,6 +139,16 @@ class InferenceVector : public Logger {
   /// As a QAicOwnerRelease, of a `new shInferenceVector`.
   static void release(void* owner) { delete static_cast<shInferenceVector*>(owner); }
 
+  /// Calls `set` with an owner of the vector and its QAicOwnerRelease. They are the library's where
+  /// it succeeds.
+  template <class Set>
+  static QStatus giveOwned(shInferenceVector vector, Set&& set) {
+    auto owner = std::make_unique<shInferenceVector>(std::move(vector));
+    const QStatus status = set(owner.get(), &InferenceVector::release);
+    if (status == QS_SUCCESS) static_cast<void>(owner.release());
+    return status;
+  }
+
   /// For those that run inferences with them.
   const std::vector<QBuffer>& give() noexcept {
     given_.store(true, std::memory_order_relaxed);
