@@ -40,9 +40,12 @@ void finish_row(const MmWeight& b, std::size_t at, const void* sums, float scale
   const bool add = tile.k0 > 0;
   if (b.plan.type == MmType::kF16) {
     const auto* floats = static_cast<const float*>(sums);
-    if (!add && scale == 1) std::memcpy(out, floats, n * sizeof(float));
-    for (std::size_t j = 0; !add && scale != 1 && j < n; ++j) out[j] = floats[j] * scale;
-    for (std::size_t j = 0; add && j < n; ++j) out[j] += floats[j] * scale;
+    if (add)
+      for (std::size_t j = 0; j < n; ++j) out[j] += floats[j] * scale;
+    else if (scale != 1)
+      for (std::size_t j = 0; j < n; ++j) out[j] = floats[j] * scale;
+    else
+      std::memcpy(out, floats, n * sizeof(float));
   } else if (b.plan.type == MmType::kW4A4) {
     scale_sums(static_cast<const std::int16_t*>(sums), n, scale, b.scales_of(at), add, out);
   } else {

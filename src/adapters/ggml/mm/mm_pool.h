@@ -53,11 +53,11 @@ class MmPool {
     int stream;
     std::unique_ptr<MmContext> context;
   };
+  std::list<Entry>::iterator victim(bool staged);
+
   const std::shared_ptr<MmDevice> device_;
   std::vector<std::int64_t> buckets_;
   const std::size_t max_contexts_;
-  std::list<Entry>::iterator victim(bool staged);
-
   std::list<Entry> entries_;  ///< The one used last first.
 };
 
