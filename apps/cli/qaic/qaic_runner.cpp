@@ -143,7 +143,7 @@ Status choose(const RunnerPlace& place, LoadOptions& options) {
   return {};
 }
 
-/// More cores than the device has are not to be had, whoever holds those that it has.
+/// Asked before cores are taken: the failure to take them would name this process as their holder.
 Status check_cores(const Program& program, const RunnerPlace& place, const RunnerOptions& o) {
   const std::uint64_t each = std::max<std::uint32_t>(program.description().cores, 1);
   const std::size_t there = program.device()->info().cores.size();

@@ -89,7 +89,7 @@ class ExecObjObject : public Object {
     StateCalls states(context_, *program_->plan());
     return use(states);
   }
-  /// Whether an inference is in flight, whoever waits for it.
+  /// Whether an inference is in flight, whether or not a thread waits for it.
   bool in_flight() const;
   QAicExecObjID id() const noexcept { return id_; }
   /// The handle ends, once.
