@@ -231,6 +231,33 @@ TEST(OrtProgram, AnIndexOutsideFailsTheRunNamingTheNode) {
   EXPECT_THAT(floats_of(*r, 0), ElementsAre(3));
 }
 
+/// The engine's optimiser made one pair of the two, whose results were not on the second's grid.
+TEST(OrtProgram, TwoPairsOfQuantizationGiveNumbersOfTheSecondGrid) {
+  constexpr std::int64_t kInt8 = 3;
+  const std::string network = NetworkBuilder()
+                                  .input("x", {1, 4})
+                                  .floats("s1", {}, {0.3F})
+                                  .constant("z1", {}, kInt8, std::string(1, '\xfd'))
+                                  .floats("s2", {}, {0.7F})
+                                  .constant("z2", {}, kInt8, std::string(1, '\x0b'))
+                                  .node("QuantizeLinear", {"x", "s1", "z1"}, {"q1"})
+                                  .node("DequantizeLinear", {"q1", "s1", "z1"}, {"d1"})
+                                  .node("QuantizeLinear", {"d1", "s2", "z2"}, {"q2"})
+                                  .node("DequantizeLinear", {"q2", "s2", "z2"}, {"y"})
+                                  .output("y", {1, 4})
+                                  .bytes();
+  const auto program = prepare(onnx_image(network));
+  ASSERT_TRUE(program);
+  std::vector<float> x = {-37.2F, -36, -34.8F, 12.1F};
+  const auto r = request(*program);
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 4})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  const std::vector<float> y = floats_of(*r, 0);
+  ASSERT_EQ(y.size(), x.size());
+  const float steps[] = {-53, -51, -50, 17};
+  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_FLOAT_EQ(y[i], 0.7F * steps[i]) << i;
+}
+
 TEST(OrtProgram, RequestsRunAtTheSameTime) {
   const auto program = prepare(onnx_image(product_network(), product_constants()));
   std::vector<std::thread> threads;
