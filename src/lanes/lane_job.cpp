@@ -21,6 +21,7 @@ LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
       cores(submission.cores),
       deadline(submission.deadline),
       room_until(submission.room_until),
+      from_callback(submission.from_callback),
       waits(submission.wait),
       signals(submission.signal) {
   // The part that a blocking run has too: see LaneOccupant.

@@ -38,6 +38,26 @@ void spin_on(const std::atomic<bool>& flag, const Clock& clock, TimePoint until)
   } while (clock.now() < until);
 }
 
+/// What a callback of a job may promise for the thread of a worker that calls it.
+struct Turn {
+  const LaneScheduler* scheduler = nullptr;  ///< Null: this thread calls nothing of a job.
+  bool promised = false;                     ///< It looks for a job when the callback returns.
+};
+thread_local Turn callback_turn;
+
+/// While a worker of `scheduler` calls back; null for other threads, which promise nothing.
+class TurnScope {
+ public:
+  explicit TurnScope(const LaneScheduler* scheduler)
+      : outer_(std::exchange(callback_turn, Turn{scheduler})) {}
+  ~TurnScope() { callback_turn = outer_; }
+  TurnScope(const TurnScope&) = delete;
+  TurnScope& operator=(const TurnScope&) = delete;
+
+ private:
+  const Turn outer_;
+};
+
 /// The scheduler whose starts this thread is draining further up its stack.
 thread_local const LaneScheduler* draining = nullptr;
 
@@ -277,8 +297,14 @@ bool LaneScheduler::returned(const std::shared_ptr<LanedJob>& job, Outcome outco
     if (comes) workers_.comes();
     call_workers(after);
   }
+  const TurnScope scope(by_worker && !comes ? this : nullptr);
   settle(after);
-  return comes;
+  return comes || callback_turn.promised;
+}
+
+void LaneScheduler::promise_worker() noexcept {
+  if (callback_turn.scheduler != this || std::exchange(callback_turn.promised, true)) return;
+  workers_.comes();
 }
 
 /// Starts what was granted. A start may complete at once and lead here again: the outer call goes

@@ -135,6 +135,7 @@ Status LaneScheduler::take(const std::shared_ptr<LanedJob>& job, bool caller_wai
       taken = table_.submit(job, caller_waits, clock_->now(), after);
     }
     if (!taken.ok()) table_.refused(taken, clock_->now(), after);
+    if (taken.ok() && job->from_callback) promise_worker();
     if (taken.ok()) call_workers(after);
   }
   settle(after);

@@ -128,6 +128,8 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   std::thread start_worker(LaneWorkers::Worker& worker, Aftermath& after);
 
   // lane_run.cpp: the threads that run jobs, and the calls of the engine.
+  /// In a callback of a job that a worker has run: the worker looks for a job when that returns.
+  void promise_worker() noexcept CORELANE_REQUIRES(mutex_);
   void work(LaneWorkers::Worker& self) noexcept;
   Outcome run_engine(LaneOccupant& occupant, bool shadow) noexcept;
   void await_abandoned(const LaneOccupant& occupant, TimePoint until);

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 #include "corelane/base/log.h"
 #include "lanes/testing/lane_engine_fake.h"
@@ -29,6 +31,96 @@ TEST(LaneScheduler, BlockingRunStaysInTheCallersThread) {
   EXPECT_EQ(record.bytes_out, 16U);
   EXPECT_EQ(record.code, Code::kOk);
   EXPECT_LE(record.started, record.ended);
+}
+
+/// What a callback submits while its thread may run it next.
+struct FromCallback {
+  /// Job 1 is held at the gate until its callback is set, which submits `next` jobs.
+  explicit FromCallback(std::size_t cores) : fake(cores) {
+    fake.state->before_run = [this](std::uint64_t) {
+      {
+        const std::lock_guard guard(mutex);
+        ran_in.push_back(std::this_thread::get_id());
+      }
+      gate.pass();
+      return Status();
+    };
+  }
+  std::shared_ptr<device::Completion> submit() const {
+    device::Submission job = fake.job();
+    job.from_callback = true;
+    auto submitted = fake.queue->submit(job);
+    EXPECT_TRUE(submitted.has_value());
+    return submitted ? *submitted : nullptr;
+  }
+  /// A wait of this kind never runs the job itself.
+  static bool ends(device::Completion& job) {
+    return job.wait(real_clock()->now() + std::chrono::seconds(30));
+  }
+  Gate gate;
+  std::mutex mutex;
+  std::vector<std::thread::id> ran_in;
+  FakeDevice fake;
+};
+
+TEST(LaneScheduler, AJobFromACallbackThatReturnsSoonRunsInTheThreadThatCalledBack) {
+  FromCallback test(1);
+  std::shared_ptr<device::Completion> second;
+  std::atomic<bool> returned{false};
+  const auto first = test.fake.queue->submit(test.fake.job());
+  ASSERT_TRUE(first.has_value());
+  test.gate.await(1);
+  (*first)->on_done([&](device::Completion&) {
+    second = test.submit();
+    returned = true;
+  });
+  test.gate.open();
+  ASSERT_TRUE(FromCallback::ends(**first));
+  while (!returned) std::this_thread::yield();
+  ASSERT_TRUE(FromCallback::ends(*second));
+  ASSERT_EQ(test.ran_in.size(), 2U);
+  EXPECT_EQ(test.ran_in[0], test.ran_in[1]);
+}
+
+TEST(LaneScheduler, ACallbackLeavesOneJobToItsThreadAndTheOthersToOtherWorkers) {
+  FromCallback test(2);
+  std::atomic<bool> one_ended{false};
+  std::atomic<bool> returned{false};
+  std::shared_ptr<device::Completion> third;
+  const auto first = test.fake.queue->submit(test.fake.job());
+  ASSERT_TRUE(first.has_value());
+  test.gate.await(1);
+  (*first)->on_done([&](device::Completion&) {
+    const auto second = test.submit();
+    third = test.submit();
+    one_ended = FromCallback::ends(*second);
+    returned = true;
+  });
+  test.gate.open();
+  while (!returned) std::this_thread::yield();
+  EXPECT_TRUE(one_ended);
+  EXPECT_TRUE(FromCallback::ends(*third));
+}
+
+/// Which thread begins is a race, so it is tried until the waiter does.
+TEST(LaneScheduler, ACallbackInTheThreadOfAWaiterLeavesNoJobToIt) {
+  FromCallback test(1);
+  test.gate.open();
+  const std::thread::id waiter = std::this_thread::get_id();
+  bool tried = false;
+  bool ended = false;
+  for (int i = 0; i < 1000 && !tried; ++i) {
+    const auto first = test.fake.queue->submit(test.fake.job());
+    ASSERT_TRUE(first.has_value());
+    (*first)->on_done([&](device::Completion&) {
+      if (std::this_thread::get_id() != waiter) return;
+      tried = true;
+      ended = FromCallback::ends(*test.submit());
+    });
+    ASSERT_TRUE((*first)->wait());
+  }
+  ASSERT_TRUE(tried);
+  EXPECT_TRUE(ended);
 }
 
 TEST(LaneScheduler, TensorsAreBoundOnceForManyRuns) {

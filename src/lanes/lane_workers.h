@@ -42,9 +42,11 @@ class LaneWorkers {
   /// A worker will look for a job next.
   void comes() noexcept { ++coming_; }
 
-  /// True when a worker that finds no job is to end: there are more than the cores need.
-  /// `abandoned` jobs each keep a worker.
-  bool surplus(std::size_t abandoned) const noexcept { return stop_ || live_ > cores_ + abandoned; }
+  /// True when a worker that finds no job is to end: there are more than the cores need, each one
+  /// for its job and one that is in a callback. `abandoned` jobs each keep a worker.
+  bool surplus(std::size_t abandoned) const noexcept {
+    return stop_ || live_ > 2 * cores_ + abandoned;
+  }
   /// Sleeps until called or stopped; then the worker looks for a job.
   void sleep(Worker& self, MutexLock& lock);
   void ended(Worker& self) noexcept;

@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "corelane/driver/forwarding_device.h"
 #include "session/testing/session_bench.h"
 
 namespace corelane {
@@ -21,6 +22,42 @@ std::vector<std::uint64_t> cores_used(Session& session) {
   std::vector<std::uint64_t> cores(records->size());
   for (const device::JobRecord& r : *records) cores[r.tag] = r.core_bits;
   return cores;
+}
+
+/// Keeps Submission::from_callback of each submission.
+struct WatchedDevice : device::ForwardingDevice {
+  using ForwardingDevice::ForwardingDevice;
+  struct WatchedQueue : device::ForwardingQueue {
+    WatchedQueue(std::shared_ptr<Queue> queue, std::shared_ptr<WatchedDevice> on)
+        : ForwardingQueue(std::move(queue), on), seen(on->seen) {}
+    Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override {
+      seen->push_back(job.from_callback);
+      return ForwardingQueue::submit(job);
+    }
+    const std::shared_ptr<std::vector<bool>> seen;
+  };
+  Result<std::shared_ptr<device::Queue>> make_queue(const device::QueueOptions& options) override {
+    CORELANE_ASSIGN(auto queue, ForwardingDevice::make_queue(options));
+    return std::make_shared<WatchedQueue>(std::move(queue), self.lock());
+  }
+  const std::shared_ptr<std::vector<bool>> seen = std::make_shared<std::vector<bool>>();
+  std::weak_ptr<WatchedDevice> self;
+};
+
+/// To wake a thread for it took 40 us of each task (issue 17).
+TEST(SessionMapping, ATaskThatFollowsOnItsCoreIsLeftToTheThreadThatRanTheLast) {
+  SessionBench bench("null:rk3588?a=20ms");
+  const auto watched = std::make_shared<WatchedDevice>(bench.device);
+  watched->self = watched;
+  SessionOptions options = bench.options();
+  options.load.on = watched;
+  options.schedule = {0, 1};
+  Session session = bench.session(options);
+  CallbackLog log;
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
+  EXPECT_THAT(*watched->seen, ElementsAre(false, false)) << "of the caller's thread";
+  bench.run_out(session);
+  EXPECT_THAT(*watched->seen, ElementsAre(false, false, true, true));
 }
 
 TEST(SessionMapping, EveryTaskRunsOnTheCoreOfTheFormula) {

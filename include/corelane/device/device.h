@@ -92,6 +92,9 @@ struct Submission {
   /// core is idle, it runs in the calling thread, also with a deadline, and submit() returns it
   /// done. It then uses bound memory directly. A deadline that passes meanwhile does not end it.
   bool here_if_brief = false;
+  /// The caller is a callback of a job of this device that returns soon and waits for nothing: the
+  /// thread that calls it may run this job next, so that no other one has to be woken.
+  bool from_callback = false;
 };
 
 /// How a queue is made.

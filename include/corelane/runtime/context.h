@@ -69,6 +69,9 @@ struct RunOptions {
   /// For submit(): its caller waits next, and an inference of some microseconds may run in the
   /// calling thread before submit() returns (device::Submission). run() always lets it.
   bool here_if_brief = false;
+  /// For submit(): its caller is a callback of another inference on the device that returns soon
+  /// and waits for nothing, so that its thread may run this one next (device::Submission).
+  bool from_callback = false;
   /// Written in this order. A run that fails takes them back. kNotFound (an input that is no
   /// state), kWrongState (one that is bound), kOutOfRange, kInvalidArgument (the size).
   std::vector<StateSlice> state_slices;

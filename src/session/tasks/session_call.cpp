@@ -153,7 +153,7 @@ Result<Outputs> SessionCore::run_in_place(Call call, const CallOptions& options,
     if (queue_.quiet()) quiet_.notify_all();
     next = next_start_here();
   }
-  start_tasks(std::move(next));
+  start_tasks(std::move(next), false);
   return outputs_of(call, status);
 }
 

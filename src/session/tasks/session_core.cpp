@@ -166,7 +166,7 @@ Status SessionCore::submit_task(const std::shared_ptr<SessionTask>& task, Submis
     if (task->timeout > Duration{0} && task->progress.state() == TaskState::kWaiting)
       task->timer = clock_->call_at(task->deadline, std::move(expire));
   }
-  start_tasks(std::move(next));
+  start_tasks(std::move(next), false);
   return {};
 }
 
@@ -189,13 +189,13 @@ std::optional<SessionCore::Start> SessionCore::next_start() {
   return start_of(std::move(*next));
 }
 
-void SessionCore::start_tasks(std::optional<Start> next) noexcept {
+void SessionCore::start_tasks(std::optional<Start> next, bool from_callback) noexcept {
   if (!next) return;
   // Completions inside leave their tasks to this loop: a device that completes at once would nest
   // without end.
   const StartingScope scope(this);
   while (next) {
-    next = start(*next);
+    next = start(*next, from_callback);
     // A completion inside has released a context: look once more.
     if (next || !std::exchange(starting.missed, false)) continue;
     const MutexLock lock(mutex_);
@@ -203,13 +203,15 @@ void SessionCore::start_tasks(std::optional<Start> next) noexcept {
   }
 }
 
-std::optional<SessionCore::Start> SessionCore::start(const Start& start) noexcept {
+std::optional<SessionCore::Start> SessionCore::start(const Start& start,
+                                                     bool from_callback) noexcept {
   const std::shared_ptr<SessionTask>& task = start.task;
   SessionWorker& worker = *start.worker;
   if (task->timer) clock_->cancel(*task->timer);
   RunOptions options;
   options.tag = task->tag.value_or(task->id);
   options.priority = task->priority;
+  options.from_callback = from_callback;
   const TimePoint begin = perf_ ? clock_->now() : TimePoint{};
   Result<Inference> started = no_throw("starting a task", [&] {
     return worker.start(task->call, std::move(options), task->deadline, *clock_);
@@ -267,7 +269,9 @@ void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionT
     inputs = take_inputs(*task);
     next = next_start_here();
   }
-  start_tasks(std::move(next));  // The core gets its next task before the result is delivered.
+  // The core gets its next task before the result is delivered. In a callback of the device: one
+  // that completed within a start leaves its task to start_tasks() further up the stack.
+  start_tasks(std::move(next), true);
   deliver(*task, status);
   drop(std::move(inputs));
 }
@@ -395,8 +399,7 @@ void SessionCore::deliver_to_callback(std::uint64_t ticket, std::uint64_t id, Ru
 
 void SessionCore::callback_returned() {
   const MutexLock lock(mutex_);
-  queue_.callback_returned();
-  room_.notify_all();
+  if (queue_.callback_returned()) room_.notify_all();
   if (queue_.quiet()) quiet_.notify_all();
 }
 

@@ -133,9 +133,10 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   /// looks again.
   std::optional<Start> next_start_here() CORELANE_REQUIRES(mutex_);
   /// Starts this task, and then those that find an idle context. None: does nothing.
-  void start_tasks(std::optional<Start> next) noexcept;
+  /// `from_callback`: of a device, that returns soon.
+  void start_tasks(std::optional<Start> next, bool from_callback) noexcept;
   /// Binds and submits; the next one to start, if there is one.
-  std::optional<Start> start(const Start& start) noexcept;
+  std::optional<Start> start(const Start& start, bool from_callback) noexcept;
   void complete(SessionWorker& worker, const std::shared_ptr<SessionTask>& task, Status status,
                 const RunTimes& times, const device::JobRecord& record) noexcept;
   /// The context's part of a completion. A success is a sample of the pace.

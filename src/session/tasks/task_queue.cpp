@@ -244,9 +244,9 @@ void TaskQueue::release(std::size_t context, const Status& status, Duration devi
   if (status.ok()) pacer_.sample(device_time);
 }
 
-void TaskQueue::callback_returned() noexcept {
-  --pending_callbacks_;
+bool TaskQueue::callback_returned() noexcept {
   ++counted_.callbacks;
+  return pending_callbacks_-- >= max_pending_callbacks_;
 }
 
 SessionStatistics TaskQueue::statistics() const {

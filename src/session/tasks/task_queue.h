@@ -89,7 +89,8 @@ class TaskQueue {
   /// `tasks` have been handed over, to a callback that is pending from now on or otherwise.
   void delivered(std::size_t tasks) noexcept { undelivered_ -= tasks; }
   void callback_pending() noexcept { ++pending_callbacks_; }
-  void callback_returned() noexcept;
+  /// True where as many were pending as may be: there is room for a task now.
+  bool callback_returned() noexcept;
 
   void close() noexcept { closed_ = true; }
   bool closed() const noexcept { return closed_; }
