@@ -28,7 +28,7 @@ std::vector<std::uint64_t> cores_used(Session& session) {
 struct WatchedDevice : device::ForwardingDevice {
   using ForwardingDevice::ForwardingDevice;
   struct WatchedQueue : device::ForwardingQueue {
-    WatchedQueue(std::shared_ptr<Queue> queue, std::shared_ptr<WatchedDevice> on)
+    WatchedQueue(std::shared_ptr<Queue> queue, const std::shared_ptr<WatchedDevice>& on)
         : ForwardingQueue(std::move(queue), on), seen(on->seen) {}
     Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override {
       seen->push_back(job.from_callback);
