@@ -27,6 +27,14 @@ function(corelane_sources out_sources out_tests dir)
   set(${out_tests} "${tests}" PARENT_SCOPE)
 endfunction()
 
+# A folder of its own for the files of a test (testing::TempDir()): tests run side by side, and several
+# may be of one program.
+function(corelane_scratch test)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/scratch/${test}")
+  file(MAKE_DIRECTORY "${folder}")
+  set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "TEST_TMPDIR=${folder}")
+endfunction()
+
 # corelane_test(<name> SOURCES ... LIBS ... [LABELS ...]): a GoogleTest program in build/bin,
 # registered with CTest as one test.
 function(corelane_test name)
@@ -51,6 +59,7 @@ function(corelane_test name)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
     ENVIRONMENT "${CORELANE_TEST_ENVIRONMENT};${T_ENVIRONMENT}")
+  corelane_scratch(${name})
 endfunction()
 
 function(corelane_floor name)
