@@ -38,14 +38,15 @@ void spin_on(const std::atomic<bool>& flag, const Clock& clock, TimePoint until)
   } while (clock.now() < until);
 }
 
-/// What a callback of a job may promise for the thread of a worker that calls it.
+/// The callbacks of a job that this thread calls.
 struct Turn {
-  const LaneScheduler* scheduler = nullptr;  ///< Null: this thread calls nothing of a job.
-  bool promised = false;                     ///< It looks for a job when the callback returns.
+  const LaneScheduler* scheduler = nullptr;  ///< Whose worker calls them; null: no worker does.
+  bool promised = false;  ///< The worker is counted as coming: it looks for a job after them.
 };
 thread_local Turn callback_turn;
 
-/// While a worker of `scheduler` calls back; null for other threads, which promise nothing.
+/// While callbacks are called: by a worker of `scheduler`, or, where that is null, by a thread that
+/// may do anything after them, so that no job is left to it.
 class TurnScope {
  public:
   explicit TurnScope(const LaneScheduler* scheduler)

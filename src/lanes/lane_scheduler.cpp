@@ -134,9 +134,12 @@ Status LaneScheduler::take(const std::shared_ptr<LanedJob>& job, bool caller_wai
       --want_room_;
       taken = table_.submit(job, caller_waits, clock_->now(), after);
     }
-    if (!taken.ok()) table_.refused(taken, clock_->now(), after);
-    if (taken.ok() && job->from_callback) promise_worker();
-    if (taken.ok()) call_workers(after);
+    if (taken.ok()) {
+      if (job->from_callback) promise_worker();
+      call_workers(after);
+    } else {
+      table_.refused(taken, clock_->now(), after);
+    }
   }
   settle(after);
   return taken;

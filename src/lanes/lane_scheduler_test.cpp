@@ -33,9 +33,8 @@ TEST(LaneScheduler, BlockingRunStaysInTheCallersThread) {
   EXPECT_LE(record.started, record.ended);
 }
 
-/// What a callback submits while its thread may run it next.
+/// A device whose runs wait at a gate, so that a test can set the callback of a job that runs.
 struct FromCallback {
-  /// Job 1 is held at the gate until its callback is set, which submits `next` jobs.
   explicit FromCallback(std::size_t cores) : fake(cores) {
     fake.state->before_run = [this](std::uint64_t) {
       {
@@ -46,6 +45,7 @@ struct FromCallback {
       return Status();
     };
   }
+  /// To be called in a callback: a job that its thread may run next.
   std::shared_ptr<device::Completion> submit() const {
     device::Submission job = fake.job();
     job.from_callback = true;

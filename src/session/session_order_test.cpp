@@ -28,8 +28,8 @@ std::vector<std::uint64_t> cores_used(Session& session) {
 struct WatchedDevice : device::ForwardingDevice {
   using ForwardingDevice::ForwardingDevice;
   struct WatchedQueue : device::ForwardingQueue {
-    WatchedQueue(std::shared_ptr<Queue> queue, const std::shared_ptr<WatchedDevice>& on)
-        : ForwardingQueue(std::move(queue), on), seen(on->seen) {}
+    WatchedQueue(std::shared_ptr<Queue> queue, const WatchedDevice& on)
+        : ForwardingQueue(std::move(queue), on.inner()), seen(on.seen) {}
     Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override {
       seen->push_back(job.from_callback);
       return ForwardingQueue::submit(job);
@@ -38,17 +38,15 @@ struct WatchedDevice : device::ForwardingDevice {
   };
   Result<std::shared_ptr<device::Queue>> make_queue(const device::QueueOptions& options) override {
     CORELANE_ASSIGN(auto queue, ForwardingDevice::make_queue(options));
-    return std::make_shared<WatchedQueue>(std::move(queue), self.lock());
+    return std::make_shared<WatchedQueue>(std::move(queue), *this);
   }
   const std::shared_ptr<std::vector<bool>> seen = std::make_shared<std::vector<bool>>();
-  std::weak_ptr<WatchedDevice> self;
 };
 
 /// To wake a thread for it took 40 us of each task (issue 17).
 TEST(SessionMapping, ATaskThatFollowsOnItsCoreIsLeftToTheThreadThatRanTheLast) {
   SessionBench bench("null:rk3588?a=20ms");
   const auto watched = std::make_shared<WatchedDevice>(bench.device);
-  watched->self = watched;
   SessionOptions options = bench.options();
   options.load.on = watched;
   options.schedule = {0, 1};

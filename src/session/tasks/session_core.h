@@ -133,7 +133,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   /// looks again.
   std::optional<Start> next_start_here() CORELANE_REQUIRES(mutex_);
   /// Starts this task, and then those that find an idle context. None: does nothing.
-  /// `from_callback`: of a device, that returns soon.
+  /// `from_callback`: this thread is in a callback of the device, which returns soon.
   void start_tasks(std::optional<Start> next, bool from_callback) noexcept;
   /// Binds and submits; the next one to start, if there is one.
   std::optional<Start> start(const Start& start, bool from_callback) noexcept;

@@ -89,7 +89,7 @@ class TaskQueue {
   /// `tasks` have been handed over, to a callback that is pending from now on or otherwise.
   void delivered(std::size_t tasks) noexcept { undelivered_ -= tasks; }
   void callback_pending() noexcept { ++pending_callbacks_; }
-  /// True where as many were pending as may be: there is room for a task now.
+  /// True where max_pending_callbacks were pending: there is room for a task now.
   bool callback_returned() noexcept;
 
   void close() noexcept { closed_ = true; }

@@ -50,7 +50,8 @@ Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const dev
                                                                int{ORT_LOGGING_LEVEL_WARNING}));
   // Threads that wait for work would take CPUs from the other cores.
   CORELANE_TRY(set_entry(library, raw, "session.intra_op.allow_spinning", "0"));
-  // It makes one pair of Q-DQ of two, which leaves the grid of the second by up to half a step.
+  // This optimizer merges two Q-DQ pairs in a row into one, whose results are up to half a step off
+  // the grid of the second.
   CORELANE_TRY(set_entry(library, raw, "optimization.disable_specified_optimizers",
                          "DoubleQDQPairsRemover"));
   // Constants do not lie in the arena of the runs, which grows in powers of two.
