@@ -30,7 +30,7 @@ struct Aftermath {
   /// A reference that must not be the last one to go where the clock calls.
   std::shared_ptr<LanedJob> kept;
 
-  /// True when code of a user will be called.
+  /// True when callbacks that may take long will be called.
   bool calls_back() const noexcept {
     return std::any_of(completed.begin(), completed.end(),
                        [](const auto& job) { return job->calls_back(); });

@@ -22,6 +22,7 @@ LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
       deadline(submission.deadline),
       room_until(submission.room_until),
       from_callback(submission.from_callback),
+      brief_callbacks(submission.brief_callbacks),
       waits(submission.wait),
       signals(submission.signal) {
   // The part that a blocking run has too: see LaneOccupant.

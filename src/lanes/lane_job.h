@@ -93,8 +93,10 @@ class LanedJob final : public device::Completion,
   /// Signals the fences and calls the callbacks of a job that has become done, once, with no lock
   /// held.
   void call_back() noexcept;
-  /// True when call_back() may run a user's code. Only while it has not been called.
-  bool calls_back() const noexcept { return !callbacks_.empty() || !signals.empty(); }
+  /// True when call_back() may take long. Only while it has not been called.
+  bool calls_back() const noexcept {
+    return !brief_callbacks && (!callbacks_.empty() || !signals.empty());
+  }
 
   // Fixed before submission.
   LaneScheduler& scheduler;
@@ -103,7 +105,8 @@ class LanedJob final : public device::Completion,
   const device::CoreSet cores;
   const TimePoint deadline;
   const TimePoint room_until;
-  const bool from_callback;  ///< See device::Submission.
+  const bool from_callback;    ///< See device::Submission.
+  const bool brief_callbacks;  ///< See device::Submission.
   const std::vector<std::shared_ptr<device::Fence>> waits;
   const std::vector<std::shared_ptr<device::Fence>> signals;
   /// Since when it has waited for cores alone: it was submitted, its fences were signalled.

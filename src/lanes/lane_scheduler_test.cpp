@@ -82,6 +82,30 @@ TEST(LaneScheduler, AJobFromACallbackThatReturnsSoonRunsInTheThreadThatCalledBac
   EXPECT_EQ(test.ran_in[0], test.ran_in[1]);
 }
 
+TEST(LaneScheduler, TheNextJobRunsInTheThreadWhoseCallbacksAreSaidToBeBrief) {
+  FromCallback test(1);
+  device::Submission brief = test.fake.job();
+  brief.brief_callbacks = true;
+  const auto first = test.fake.queue->submit(brief);
+  ASSERT_TRUE(first.has_value());
+  test.gate.await(1);
+  const auto second = test.fake.queue->submit(test.fake.job());
+  ASSERT_TRUE(second.has_value());
+  std::size_t begun = 0;
+  std::atomic<bool> returned{false};
+  (*first)->on_done([&](device::Completion&) {
+    const std::lock_guard guard(test.mutex);
+    begun = test.ran_in.size();
+    returned = true;
+  });
+  test.gate.open();
+  ASSERT_TRUE(FromCallback::ends(**second));
+  while (!returned) std::this_thread::yield();
+  EXPECT_EQ(begun, 1U) << "the second job began while the callback of the first was called";
+  ASSERT_EQ(test.ran_in.size(), 2U);
+  EXPECT_EQ(test.ran_in[0], test.ran_in[1]);
+}
+
 TEST(LaneScheduler, ACallbackLeavesOneJobToItsThreadAndTheOthersToOtherWorkers) {
   FromCallback test(2);
   std::atomic<bool> one_ended{false};

@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "corelane/driver/forwarding_device.h"
+#include "runtime/testing/watched_device.h"
 #include "session/testing/session_bench.h"
 
 namespace corelane {
@@ -15,6 +15,7 @@ using ::testing::ElementsAre;
 using testing::feed_of;
 using testing::milliseconds;
 using testing::SessionBench;
+using testing::WatchedDevice;
 
 std::vector<std::uint64_t> cores_used(Session& session) {
   const auto records = session.read_trace();
@@ -23,25 +24,6 @@ std::vector<std::uint64_t> cores_used(Session& session) {
   for (const device::JobRecord& r : *records) cores[r.tag] = r.core_bits;
   return cores;
 }
-
-/// Keeps Submission::from_callback of each submission.
-struct WatchedDevice : device::ForwardingDevice {
-  using ForwardingDevice::ForwardingDevice;
-  struct WatchedQueue : device::ForwardingQueue {
-    WatchedQueue(std::shared_ptr<Queue> queue, const WatchedDevice& on)
-        : ForwardingQueue(std::move(queue), on.inner()), seen(on.seen) {}
-    Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override {
-      seen->push_back(job.from_callback);
-      return ForwardingQueue::submit(job);
-    }
-    const std::shared_ptr<std::vector<bool>> seen;
-  };
-  Result<std::shared_ptr<device::Queue>> make_queue(const device::QueueOptions& options) override {
-    CORELANE_ASSIGN(auto queue, ForwardingDevice::make_queue(options));
-    return std::make_shared<WatchedQueue>(std::move(queue), *this);
-  }
-  const std::shared_ptr<std::vector<bool>> seen = std::make_shared<std::vector<bool>>();
-};
 
 /// To wake a thread for it took 40 us of each task (issue 17).
 TEST(SessionMapping, ATaskThatFollowsOnItsCoreIsLeftToTheThreadThatRanTheLast) {
@@ -53,9 +35,9 @@ TEST(SessionMapping, ATaskThatFollowsOnItsCoreIsLeftToTheThreadThatRanTheLast) {
   Session session = bench.session(options);
   CallbackLog log;
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
-  EXPECT_THAT(*watched->seen, ElementsAre(false, false)) << "of the caller's thread";
+  EXPECT_THAT(watched->seen->from_callback, ElementsAre(false, false)) << "of the caller's thread";
   bench.run_out(session);
-  EXPECT_THAT(*watched->seen, ElementsAre(false, false, true, true));
+  EXPECT_THAT(watched->seen->from_callback, ElementsAre(false, false, true, true));
 }
 
 TEST(SessionMapping, EveryTaskRunsOnTheCoreOfTheFormula) {

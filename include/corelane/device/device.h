@@ -95,6 +95,10 @@ struct Submission {
   /// The caller is a callback of a job of this device that returns soon and waits for nothing: the
   /// thread that calls it may run this job next, so that no other one has to be woken.
   bool from_callback = false;
+  /// What its completion calls, of callbacks and of fences in `signal`, returns soon and waits for
+  /// nothing: the thread that calls it may run the next job after that, so that no other one has to
+  /// be woken.
+  bool brief_callbacks = false;
 };
 
 /// How a queue is made.

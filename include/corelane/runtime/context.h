@@ -72,6 +72,9 @@ struct RunOptions {
   /// For submit(): its caller is a callback of another inference on the device that returns soon
   /// and waits for nothing, so that its thread may run this one next (device::Submission).
   bool from_callback = false;
+  /// For submit(): what its completion calls, of callbacks and of fences in `signal`, returns soon
+  /// and waits for nothing (device::Submission). Ignored where outputs are converted then.
+  bool brief_callbacks = false;
   /// Written in this order. A run that fails takes them back. kNotFound (an input that is no
   /// state), kWrongState (one that is bound), kOutOfRange, kInvalidArgument (the size).
   std::vector<StateSlice> state_slices;

@@ -100,6 +100,7 @@ device::Submission ContextState::submission(const RunOptions& options, TimePoint
   job.signal = options.signal;
   job.here_if_brief = options.here_if_brief;
   job.from_callback = options.from_callback;
+  job.brief_callbacks = options.brief_callbacks;
   // The context's own memory lives as long as the job, so an abandoned job may go on using it. The
   // device shields memory of the caller, unless the caller opted out.
   job.direct_user_memory = options.direct_user_memory || !user_memory_;
@@ -350,6 +351,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
       inference->conversion = std::make_shared<OutputConversion>(
           clock, bindings_, std::move(copies), std::move(job.signal));
       job.signal.clear();
+      job.brief_callbacks = false;  // Conversions take their time.
     }
   }
   ActivationRun turn;

@@ -9,6 +9,7 @@
 
 #include "device/registry/testing/listed_faults.h"
 #include "runtime/testing/set_bench.h"
+#include "runtime/testing/watched_device.h"
 
 namespace corelane {
 namespace {
@@ -17,8 +18,10 @@ using device::Fault;
 using device::ListedFaults;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::SetBench;
+using testing::WatchedDevice;
 
 bool readable(int fd) {
   pollfd one{fd, POLLIN, 0};
@@ -66,6 +69,30 @@ TEST(InferenceSet, AHandleGoesRound) {
   expect_figures(set, 1, 0, 0, 1);
   ASSERT_TRUE(set.release(done).ok());
   expect_figures(set, 2, 0, 0, 0);
+}
+
+/// To wake another thread for it takes longer than a job of some microseconds.
+TEST(InferenceSet, OnlyWhereNoUserIsCalledTheNextJobIsLeftToTheThreadThatRanTheLast) {
+  SetBench bench("null");
+  const auto watched = std::make_shared<WatchedDevice>(bench.device);
+  LoadOptions load;
+  load.on = watched;
+  load.cache = false;
+  const std::string model = testing::relu_model({std::int64_t{1}, std::int64_t{4}});
+  const Program program = Program::load(as_byte_span(model), load).value();
+  const std::vector<float> x{1, 2, 3, 4};
+  const auto submit = [&](const SetOptions& options, const SetCallback& done) {
+    InferenceSet set = InferenceSet::create(program, options).value();
+    const SetHandle handle = set.acquire().value();
+    EXPECT_TRUE(handle.context().bind_input(0, SetBench::view(x)).ok());
+    EXPECT_TRUE(set.submit(handle, 1, done).ok());
+    bench.clock->run_all();
+  };
+  submit({.size = 1}, nullptr);
+  submit({.size = 1}, [](const SetHandle&) {});
+  submit({.size = 1, .replay = true}, nullptr);
+  submit({.size = 1, .in_order = true}, nullptr);
+  EXPECT_THAT(watched->seen->brief_callbacks, ElementsAre(true, false, false, false));
 }
 
 TEST(InferenceSet, TensorsAreBoundAndSubmittedInOneCall) {

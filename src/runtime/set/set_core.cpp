@@ -18,6 +18,8 @@ constexpr std::uint32_t kMostRetries = 100;
 constexpr std::uint32_t kMostReplays = 8;
 /// A short inference is over by then.
 constexpr Duration kSpin = std::chrono::microseconds(20);
+/// A submission that waits for room looks so often whether the set was shut down.
+constexpr Duration kRoomStep = std::chrono::milliseconds(50);
 /// For so long a thread that waits forever looks out for others that may release a handle.
 constexpr Duration kLonely = std::chrono::seconds(2);
 
@@ -183,10 +185,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
       item.record.submitted = now;
     }
   }
-  Status refused = no_throw("submitting an inference", [&] {
-    const bool waits = options_.room_time > Duration{0};
-    return start(index, waits ? later(clock_->now(), options_.room_time) : TimePoint{});
-  });
+  Status refused = no_throw("submitting an inference", [&] { return start_with_room(index); });
   if (refused.ok()) return {};
   const MutexLock lock(mutex_);
   table_.refuse(index);
@@ -200,7 +199,22 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
   return refused;
 }
 
-Status SetCore::start(std::size_t index, TimePoint room_until) {
+Status SetCore::start_with_room(std::size_t index) {
+  const TimePoint begun = clock_->now();
+  if (options_.room_time == Duration{0}) return start(index, begun, TimePoint{});
+  const TimePoint until =
+      later(begun, std::min(options_.room_time, options_.attempt_time.value_or(Duration::max())));
+  for (;;) {
+    const TimePoint step = std::min(until, later(clock_->now(), kRoomStep));
+    Status started = start(index, begun, step);
+    // Where time is left it is not room that was missing.
+    if (started.code() != Code::kBusy || step == until || clock_->now() < step) return started;
+    const MutexLock lock(mutex_);
+    if (ended_) return ended();
+  }
+}
+
+Status SetCore::start(std::size_t index, TimePoint begun, TimePoint room_until) {
   if (options_.attempt_time == Duration{0}) {
     finished(index, error(Code::kTimeout, "the time of an attempt is 0: none can begin"));
     return {};
@@ -209,10 +223,14 @@ Status SetCore::start(std::size_t index, TimePoint room_until) {
   run.cores = options_.cores;
   run.priority = options_.priority;
   run.room_until = room_until;
-  run.timeout = options_.attempt_time.value_or(Duration{0});
-  // To hand a brief inference to another thread takes longer than it does. Not where a user's
-  // callback follows, which may submit again.
-  run.here_if_brief = !items_[index].done && !options_.in_order;
+  if (options_.attempt_time)
+    run.timeout = std::max(*options_.attempt_time - (clock_->now() - begun), Duration{1});
+  // Not where a user's callback follows, which may submit again, or take long.
+  const bool no_callback = !items_[index].done && !options_.in_order;
+  // To hand a brief inference to another thread takes longer than it does.
+  run.here_if_brief = no_callback;
+  // A replay may call back for other inferences.
+  run.brief_callbacks = no_callback && !options_.replay;
   Context context = items_[index].context;
   CORELANE_ASSIGN(Inference inference, context.submit(run));
   bool cancelled = false;
@@ -264,7 +282,8 @@ void SetCore::replay() noexcept {
 }
 
 void SetCore::start_again(std::size_t index) noexcept {
-  const Status refused = no_throw("a further attempt", [&] { return start(index, TimePoint{}); });
+  const Status refused =
+      no_throw("a further attempt", [&] { return start(index, clock_->now(), TimePoint{}); });
   if (refused.ok()) return;
   {
     const MutexLock lock(mutex_);

@@ -87,9 +87,11 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   Status check(const SetHandle& handle) const;
   Status check_process() const;
   Status ended() const;
-  /// The next attempt, which waits for room until `room_until`. A failure: the device has not taken
-  /// it.
-  Status start(std::size_t index, TimePoint room_until);
+  /// The next attempt, whose time runs from `begun`, and which waits for room until `room_until`. A
+  /// failure: the device has not taken it.
+  Status start(std::size_t index, TimePoint begun, TimePoint room_until);
+  /// The first attempt. Waits for room as long as the options say, or until the set is shut down.
+  Status start_with_room(std::size_t index);
   void finished(std::size_t index, const Status& status) noexcept;
   /// A further attempt. Where the device refuses it, the inference ends, or is parked.
   void start_again(std::size_t index) noexcept;

@@ -168,6 +168,22 @@ TEST(SetThreads, AForkedChildIsRefused) {
   EXPECT_TRUE(set.collect().value().status().ok());
 }
 
+TEST(SetThreads, AShutDownEndsASubmissionThatWaitsForRoom) {
+  const SetBench bench("null:generic:1?a=36000000s&depth=1");
+  InferenceSet others = bench.set({.size = 2});
+  for (std::uint64_t id = 0; id < 2; ++id)
+    ASSERT_TRUE(others.submit(others.acquire().value(), id).ok()) << "one runs, one waits";
+  InferenceSet set = bench.set({.size = 1, .room_time = seconds(60)});
+  const SetHandle handle = set.acquire().value();
+  auto sent = std::async(std::launch::async, [&] { return set.submit(handle, 2); });
+  while (set.figures().in_flight == 0) std::this_thread::yield();
+  set.shutdown();
+  while (sent.wait_for(milliseconds(1)) != std::future_status::ready)
+    bench.clock->advance(milliseconds(10));
+  EXPECT_EQ(sent.get().code(), Code::kCancelled);
+  EXPECT_EQ(others.figures().in_flight, 2U);
+}
+
 /// Work in flight, a thread that waits for it, and one that waits for a handle.
 void end_while_it_works(const std::function<void()>& end) {
   alarm(20);
