@@ -65,7 +65,7 @@ std::filesystem::path make_program(const RealModel& model, const std::filesystem
   for (std::size_t i = 0; i < model.shapes.size(); ++i)
     options.import.input_shapes[program.description.inputs[i].desc.name] = model.shapes[i];
   const auto bytes = take(compile_file(model.path, options));
-  const auto path = folder / (model.name + ".rknn");
+  auto path = folder / (model.name + ".rknn");
   check(write_file_atomic(path, bytes));
   return path;
 }

@@ -66,7 +66,8 @@ class RivalPool {
   explicit RivalPool(ov::CompiledModel& model) {
     for (int i = 0; i < 4; ++i) requests_.push_back(std::make_unique<Rival>(model));
     for (auto& r : requests_)
-      r->request.set_callback([this, req = &r->request](std::exception_ptr) { again(*req); });
+      r->request.set_callback(
+          [this, req = &r->request](const std::exception_ptr&) { again(*req); });
   }
   std::uint64_t run(Duration block) {
     calls_ = 0;

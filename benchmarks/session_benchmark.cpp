@@ -36,7 +36,7 @@ class RivalQueue {
     for (std::size_t i = 0; i < jobs; ++i) {
       requests_.push_back(std::make_unique<ov::InferRequest>(model.create_infer_request()));
       ov::InferRequest* request = requests_.back().get();
-      request->set_callback([this, request](std::exception_ptr error) {
+      request->set_callback([this, request](const std::exception_ptr& error) {
         const std::lock_guard lock(mutex_);
         if (error) failed_ = true;
         idle_.push_back(request);
@@ -219,8 +219,9 @@ Json small_calls(ov::Core& core, Settings settings) {
   check(contexts[0].run());
   requests[0].infer();
   const auto* rival = requests[0].get_output_tensor().data<float>();
-  if (std::memcmp(out[0], rival, sizeof(in)) != 0 || std::memcmp(out[1], rival, sizeof(in)) != 0 ||
-      std::memcmp(outputs[0].data.get(), rival, sizeof(in)) != 0)
+  const auto differs = [&](const float* ours) { return !std::equal(ours, ours + n, rival); };
+  if (differs(out[0]) || differs(out[1]) ||
+      differs(reinterpret_cast<const float*>(outputs[0].data.get())))
     fail("answers differ");
   const auto repeat = [](auto f) { return [f](Duration block) { return run_for(block, 16, f); }; };
   const auto t = measure({{"run", repeat([&] { take(session.run(feed)); })},

@@ -113,8 +113,8 @@ void paste(Picture& picture, const Picture& source, int x, int y) noexcept {
   const int first = std::max(0, -x), last = std::min(source.width(), picture.width() - x);
   if (first >= last) return;
   for (int row = std::max(0, -y); row < std::min(source.height(), picture.height() - y); ++row)
-    std::copy_n(source.row(row) + first * 3, (last - first) * 3,
-                picture.row(y + row) + (x + first) * 3);
+    std::copy_n(source.row(row) + std::ptrdiff_t{3} * first, (last - first) * 3,
+                picture.row(y + row) + std::ptrdiff_t{3} * (x + first));
 }
 
 }  // namespace page_reader

@@ -23,8 +23,9 @@ double expected_distance(std::span<const float> logits) {
 
 Box decode_box(const LayoutHead& head, std::size_t cell, std::size_t bins) {
   const auto columns = static_cast<std::size_t>((kLayoutWidth + head.stride - 1) / head.stride);
-  const double x = (static_cast<double>(cell % columns) + 0.5) * head.stride;
-  const double y = (static_cast<double>(cell / columns) + 0.5) * head.stride;
+  const std::size_t column = cell % columns, row = cell / columns;
+  const double x = (static_cast<double>(column) + 0.5) * head.stride;
+  const double y = (static_cast<double>(row) + 0.5) * head.stride;
   const auto side = [&](std::size_t k) {
     return expected_distance(head.distances.subspan((cell * 4 + k) * bins, bins)) * head.stride;
   };

@@ -260,7 +260,7 @@ Result<PageReader> PageReader::create(ModelSet& models) {
   reader.labels_ = split_labels(classes);
   CORELANE_ASSIGN(const std::string characters, listing(models[index_of(Role::kRecognition)]));
   reader.alphabet_ = Alphabet(characters);
-  CORELANE_TRY(check_classes(models[index_of(Role::kLayout)], 7, 4 * 8));
+  CORELANE_TRY(check_classes(models[index_of(Role::kLayout)], 7, std::size_t{4} * 8));
   CORELANE_TRY(check_classes(models[index_of(Role::kLayout)], 0, reader.labels_.size()));
   CORELANE_TRY(check_classes(models[index_of(Role::kRecognition)], 0, reader.alphabet_.size()));
   CORELANE_TRY(check_classes(models[index_of(Role::kOrientation)], 0, 4));

@@ -30,7 +30,7 @@ void Picture::set(int x, int y, Colour colour) noexcept {
 Picture crop(const Picture& source, int x, int y, int width, int height) {
   Picture part(width, height);
   for (int row = 0; row < height; ++row)
-    std::copy_n(source.row(y + row) + x * 3, width * 3, part.row(row));
+    std::copy_n(source.row(y + row) + std::ptrdiff_t{3} * x, width * 3, part.row(row));
   return part;
 }
 
@@ -61,7 +61,7 @@ Picture on_canvas(const Picture& source, int width, int height, Colour fill) {
 void swap_red_blue(Picture& picture) noexcept {
   for (int y = 0; y < picture.height(); ++y) {
     std::uint8_t* p = picture.row(y);
-    for (int x = 0; x < picture.width(); ++x) std::swap(p[x * 3], p[x * 3 + 2]);
+    for (int x = 0; x < picture.width(); ++x, p += 3) std::swap(p[0], p[2]);
   }
 }
 

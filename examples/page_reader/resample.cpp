@@ -80,7 +80,7 @@ void scale_row(const std::uint8_t* row, const std::vector<Taps>& columns, int co
   for (const Taps& taps : columns) {
     float r = 0, g = 0, b = 0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      const std::uint8_t* p = row + taps.index[i] * 3;
+      const std::uint8_t* p = row + std::ptrdiff_t{3} * taps.index[i];
       r += taps.weight[i] * static_cast<float>(p[0]);
       g += taps.weight[i] * static_cast<float>(p[1]);
       b += taps.weight[i] * static_cast<float>(p[2]);
@@ -122,7 +122,7 @@ Colour sample(const Picture& source, Point at) {
     const std::uint8_t* row = source.row(ys.index[j]);
     for (std::size_t i = 0; i < 4; ++i) {
       const float w = xs.weight[i] * ys.weight[j];
-      const std::uint8_t* p = row + xs.index[i] * 3;
+      const std::uint8_t* p = row + std::ptrdiff_t{3} * xs.index[i];
       r += w * static_cast<float>(p[0]);
       g += w * static_cast<float>(p[1]);
       b += w * static_cast<float>(p[2]);

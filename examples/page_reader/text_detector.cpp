@@ -9,6 +9,12 @@
 namespace page_reader {
 namespace {
 
+/// Where (x, y) lies in a map of rows.
+std::size_t pixel(int x, int y, int width) {
+  return static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
+         static_cast<std::size_t>(x);
+}
+
 /// The corners of text pixels: point (x, y) of the grid is set when one of the four pixels around
 /// it is text. Blobs that touch at a corner or are one pixel apart hang together on it, and its
 /// points are where the blobs really end.
@@ -18,7 +24,7 @@ class CornerGrid {
       : width_(width + 1), height_(height + 1), set_(static_cast<std::size_t>(width_ * height_)) {
     for (int y = 0; y < height; ++y) {
       for (int x = 0; x < width; ++x) {
-        if (map[static_cast<std::size_t>(y * width + x)] <= threshold) continue;
+        if (map[pixel(x, y, width)] <= threshold) continue;
         set_[index(x, y)] = set_[index(x + 1, y)] = 1;
         set_[index(x, y + 1)] = set_[index(x + 1, y + 1)] = 1;
       }
@@ -86,7 +92,7 @@ float mean_inside(std::span<const float> map, int width, int height, const Turne
       if (std::abs(dot(from_centre, rect.axis)) > rect.width / 2 ||
           std::abs(dot(from_centre, normal)) > rect.height / 2)
         continue;
-      total += static_cast<double>(map[static_cast<std::size_t>(y * width + x)]);
+      total += static_cast<double>(map[pixel(x, y, width)]);
       ++count;
     }
   }
@@ -129,8 +135,7 @@ ModelInput detector_input(const Picture& page, const TextDetectorSettings& setti
 std::vector<TextBox> find_text(std::span<const float> map, int width, int height, Extent page,
                                const TextDetectorSettings& settings) {
   std::vector<TextBox> boxes;
-  if (width <= 0 || height <= 0 || map.size() < static_cast<std::size_t>(width * height))
-    return boxes;
+  if (width <= 0 || height <= 0 || map.size() < pixel(0, height, width)) return boxes;
   CornerGrid grid(map, width, height, settings.threshold);
   while (boxes.size() < settings.max_boxes) {
     std::vector<Point> blob = grid.take_blob();

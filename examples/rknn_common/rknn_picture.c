@@ -142,9 +142,8 @@ unsigned char* file_read(const char* path, size_t* size) {
     return NULL;
   }
   unsigned char* data = NULL;
-  long length = -1;
-  if (fseek(file, 0, SEEK_END) == 0 && (length = ftell(file)) > 0 && fseek(file, 0, SEEK_SET) == 0)
-    data = malloc((size_t)length);
+  const long length = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
+  if (length > 0 && fseek(file, 0, SEEK_SET) == 0) data = malloc((size_t)length);
   if (data == NULL || fread(data, 1, (size_t)length, file) != (size_t)length) {
     fprintf(stderr, "%s: cannot be read\n", path);
     free(data);

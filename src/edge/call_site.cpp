@@ -28,6 +28,7 @@ _Unwind_Reason_Code find_caller(_Unwind_Context* frame, void* found) {
   const auto address = static_cast<std::uintptr_t>(_Unwind_GetIP(frame));
   if (address == 0) return _URC_END_OF_STACK;
   Dl_info info{};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the unwinder gives numbers.
   const void* const place = reinterpret_cast<const void*>(address);
   if (dladdr(place, &info) == 0 || info.dli_fbase == own_library()) return _URC_NO_REASON;
   // The address is the one after the call: tools shall show the line of the call itself.

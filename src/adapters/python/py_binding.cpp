@@ -45,7 +45,7 @@ struct NativeBinding {
 /// Memory by its address, which the caller vouches for.
 MutableTensorView raw_view(std::uintptr_t address, int type, std::vector<std::int64_t> shape) {
   MutableTensorView view;
-  view.data = reinterpret_cast<void*>(address);
+  view.data = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): from Python.
   view.dtype = dtype_from_onnx(type);
   view.shape = Shape(std::move(shape));
   // The size is computed: an address has none.

@@ -188,7 +188,7 @@ class Encoder {
 };
 
 nb::object text_object(std::string_view text) {
-  const nb::object made =
+  nb::object made =
       nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr));
   if (!made.is_valid()) throw nb::python_error();
   return made;

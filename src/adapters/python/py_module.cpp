@@ -57,6 +57,7 @@ NB_MODULE(native_parts, module) {
   made = true;
 }
 
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the name that Python looks for.
 extern "C" NB_EXPORT PyObject* PyInit__native() {
   return corelane::interpreter::make_module("corelane", made, &PyInit_native_parts);
 }

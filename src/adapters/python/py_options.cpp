@@ -164,7 +164,7 @@ nb::dict show_options(const SessionOptions& options) {
   if (!options.load.part.empty()) shown["part"] = text(options.load.part);
   nb::list operators;
   for (const std::string& type : options.load.import.custom_operators) operators.append(text(type));
-  if (operators.size() > 0) shown["custom_operators"] = operators;
+  if (!operators.empty()) shown["custom_operators"] = operators;
   return shown;
 }
 

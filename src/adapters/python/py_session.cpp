@@ -114,9 +114,8 @@ struct Call {
 };
 
 RunCallback run_callback(nb::object callback) {
-  return [call = OutputsCallback(std::move(callback))](std::uint64_t, Result<Outputs> result) {
-    call(result);
-  };
+  return [call = OutputsCallback(std::move(callback))](
+             std::uint64_t, const Result<Outputs>& result) { call(result); };
 }
 
 // Everything below: arrays are read with the lock, the call is made without it, and the outputs are

@@ -50,7 +50,7 @@ Status check_options(const PrepareOptions& options) {
 /// Leaves to the device what only it knows: whether executable and bindings are its own.
 class ValidatingQueue final : public ForwardingQueue {
  public:
-  ValidatingQueue(std::shared_ptr<Queue> inner, std::shared_ptr<Device> device)
+  ValidatingQueue(std::shared_ptr<Queue> inner, const std::shared_ptr<Device>& device)
       : ForwardingQueue(std::move(inner), device), cores_(device->info().cores.size()) {}
 
   Result<std::shared_ptr<Completion>> submit(const Submission& job) override {

@@ -135,7 +135,7 @@ std::vector<To> read_as(const T& tensor, ByteSpan constants) {
     std::vector<To> values(raw.size() / sizeof(V));
     for (std::size_t i = 0; i < values.size(); ++i) {
       std::memcpy(&element, raw.data() + i * sizeof(V), sizeof(V));
-      values[i] = static_cast<To>(element);
+      values[i] = static_cast<To>(element);  // NOLINT(bugprone-signed-char-misuse): an int8's sign.
     }
     return values;
   });

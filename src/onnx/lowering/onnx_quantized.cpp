@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <ranges>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -257,9 +258,9 @@ class PairsBeforeConcat {
       made.push_back(std::move(node));
     };
     // From the Concat towards the pair. An Identity does nothing, so it is left out.
-    for (auto node = between.rbegin(); node != between.rend(); ++node) {
-      if (!is_op(**node, "Relu")) continue;
-      Node relu = bare(**node);
+    for (const Node* node : std::views::reverse(between)) {
+      if (!is_op(*node, "Relu")) continue;
+      Node relu = bare(*node);
       relu.add_input();
       relu.add_output();
       add(std::move(relu));

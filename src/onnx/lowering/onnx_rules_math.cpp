@@ -70,7 +70,7 @@ std::string prefix_products(Rewriter& r, const ::onnx::NodeProto& node, const Va
   const auto shifted = [&](const std::string& value, std::int64_t by) {
     Shape block = *x.shape;
     block[axis] = by;
-    const std::string ones = r.filled(x.elem, block.dims(), 1.0);
+    std::string ones = r.filled(x.elem, block.dims(), 1.0);
     if (by >= n) return ones;
     const std::string part = reverse ? r.slice(value, at, by, n) : r.slice(value, at, 0, n - by);
     return reverse ? r.concat({part, ones}, at) : r.concat({ones, part}, at);

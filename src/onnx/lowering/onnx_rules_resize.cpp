@@ -61,8 +61,8 @@ bool is_wrong_in_engine(Rewriter& r, const ::onnx::NodeProto& node) {
     return false;
   }
   // Shrinking by scales that do not give a whole size.
-  const auto x = r.of(node.input(0));
-  const auto y = r.of(node.output(0));
+  const auto& x = r.of(node.input(0));
+  const auto& y = r.of(node.output(0));
   if (!x.is_static() || !y.is_static() || x.rank() != y.rank()) return false;
   const auto& scales = r.of(node.input(2)).floats;
   for (std::size_t i = 0; i < x.shape->rank(); ++i) {
@@ -105,7 +105,7 @@ std::optional<Shape> output_shape(Rewriter& r, const ::onnx::NodeProto& node,
     }
     return out;
   }
-  const auto declared = r.of(node.output(0));
+  const auto& declared = r.of(node.output(0));
   return declared.is_static() ? declared.shape : std::nullopt;
 }
 
@@ -183,7 +183,7 @@ std::string coordinates(Rewriter& r, const ResizeParts& p, const AxisParts& a) {
     return r.add("Add", {first, r.add("Div", {r.add("Mul", {at, span}), number(r, parts)})});
   }
   if (p.transformation == "pytorch_half_pixel" && a.out == 1) return r.values(kFloat, {1}, {0.0});
-  const std::string x = r.add("Sub", {r.add("Div", {r.add("Add", {y, half}), a.scale}), half});
+  std::string x = r.add("Sub", {r.add("Div", {r.add("Add", {y, half}), a.scale}), half});
   if (p.transformation != "half_pixel_symmetric") return x;
   const std::string exact = r.add("Mul", {a.scale, number(r, n)});
   const std::string adjustment = r.add("Div", {number(r, static_cast<double>(a.out)), exact});

@@ -10,10 +10,10 @@ namespace corelane::detail {
 
 namespace {
 
-constexpr std::size_t kMaxChannels = 128;       ///< Of a tile.
-constexpr std::size_t kTileBytes = 32 * 1024;   ///< Of a tile's channels together.
-constexpr std::size_t kStagedBytes = 8 * 1024;  ///< Converted before they are regrouped.
-constexpr std::size_t kMinPixels = 64;          ///< Whole vectors of every type.
+constexpr std::size_t kMaxChannels = 128;      ///< Of a tile.
+constexpr std::size_t kTileBytes = 32 << 10;   ///< Of a tile's channels together.
+constexpr std::size_t kStagedBytes = 8 << 10;  ///< Converted before they are regrouped.
+constexpr std::size_t kMinPixels = 64;         ///< Whole vectors of every type.
 constexpr std::size_t kMaxPixels = 2048;
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kRowsAhead = 2;

@@ -59,7 +59,7 @@ struct ConvertPlan {
   std::vector<float> std{1.0F};
   Arithmetic arithmetic = Arithmetic::kF32;
   /// Tensors that together are larger fit no cache for sure; tests set it to 0.
-  std::size_t cache_bytes = 32 * 1024 * 1024;
+  std::size_t cache_bytes = std::size_t{32} << 20;
   std::size_t elements() const noexcept { return n * c * h * w; }
   /// Place of an element in shape order.
   std::size_t place(std::size_t in, std::size_t ic, std::size_t ih, std::size_t iw) const noexcept {

@@ -61,10 +61,10 @@ std::shared_ptr<MmEngine> MmEngine::create(std::shared_ptr<const RknnLibrary> li
                                            std::string& why) {
   auto device = MmDevice::open(std::move(library), options.cores, options.budget, why);
   if (device == nullptr) return nullptr;
-  return std::shared_ptr<MmEngine>(new MmEngine(std::move(device), options, std::move(told)));
+  return std::shared_ptr<MmEngine>(new MmEngine(device, options, std::move(told)));
 }
 
-MmEngine::MmEngine(std::shared_ptr<MmDevice> device, const MmOptions& options,
+MmEngine::MmEngine(const std::shared_ptr<MmDevice>& device, const MmOptions& options,
                    std::function<void(const std::string&)> told)
     : options_(options),
       device_(device),

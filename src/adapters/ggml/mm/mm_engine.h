@@ -86,7 +86,7 @@ class MmEngine {
 
  private:
   friend class Products;
-  MmEngine(std::shared_ptr<MmDevice> device, const MmOptions& options,
+  MmEngine(const std::shared_ptr<MmDevice>& device, const MmOptions& options,
            std::function<void(const std::string&)> told);
   std::shared_ptr<MmWeight> make(const MmMatrix& b, MmType type,
                                  const std::shared_ptr<MmMemory>& block, std::size_t offset);

@@ -91,7 +91,7 @@ QAIC_EXPORT QStatus qaicCreateExecObj(QAicContext* context, QAicExecObj** execOb
     }
     uint32_t count = 0;
     QBuffer* given = nullptr;
-    if (const Outcome asked = give_buffers(**made, &count, &given); asked.code() != QS_SUCCESS)
+    if (Outcome asked = give_buffers(**made, &count, &given); asked.code() != QS_SUCCESS)
       return asked;
     if (numBuffers != nullptr) *numBuffers = count;
     if (buffers != nullptr) *buffers = given;

@@ -47,8 +47,7 @@ Outcome create_set(const std::shared_ptr<ContextObject>& context,
   CORELANE_TRY(check_properties(config.queueProperties));
   CORELANE_TRY(qpc->check_program(config.programIndex));
   std::vector<QID> devices;
-  if (const Outcome chosen = choose_devices(*context, *qpc, config, devices);
-      chosen.code() != QS_SUCCESS)
+  if (Outcome chosen = choose_devices(*context, *qpc, config, devices); chosen.code() != QS_SUCCESS)
     return chosen;
   parts.context = context;
   parts.index = config.programIndex;

@@ -57,6 +57,7 @@ Status refused(std::uint64_t number, ObjectKind wanted);
 /// The handle of a new object.
 template <class T>
 typename T::Handle* publish(std::shared_ptr<T> object) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a handle is a number, never read through.
   return reinterpret_cast<typename T::Handle*>(handles::add(std::move(object)));
 }
 
@@ -86,7 +87,7 @@ QStatus release(const char* function, const typename T::Handle* handle, Body&& b
   return guard(function, [&]() -> Outcome {
     auto object = find<T>(handle);
     if (!object) return {QS_INVAL, object.error()};
-    const Outcome allowed = body(**object);
+    Outcome allowed = body(**object);
     if (allowed.code() != QS_SUCCESS) return allowed;
     const auto number = reinterpret_cast<std::uintptr_t>(handle);
     if (handles::take(number) == nullptr) return {QS_INVAL, handles::refused(number, T::kKind)};

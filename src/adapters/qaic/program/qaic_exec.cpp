@@ -218,7 +218,7 @@ Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventOb
   const std::shared_ptr<GroupGate>& gate = program_->parts().gate;
   if (gate == nullptr) return begin(queue, event, call);
   CORELANE_TRY(gate->enter(program_->parts().name));
-  const Outcome begun =
+  Outcome begun =
       no_throw("the submission", [&]() -> Outcome { return begin(queue, event, call); });
   if (begun.code() != QS_SUCCESS) gate->leave();
   return begun;

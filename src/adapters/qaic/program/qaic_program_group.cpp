@@ -45,7 +45,7 @@ Status ProgramGroupObject::in_use() const {
   return error(Code::kBusy, "another thread changes the group '{}'; wait for it", parts_.name);
 }
 
-Result<QAicProgram*> ProgramGroupObject::add(std::shared_ptr<ProgramObject> program) {
+Result<QAicProgram*> ProgramGroupObject::add(const std::shared_ptr<ProgramObject>& program) {
   const OneUser user(in_call_);
   if (!user) return error(in_use());
   if (enabled_)
@@ -120,7 +120,7 @@ Status ProgramGroupObject::enable() {
     if (!made) return made.error();
     turns_ = *std::move(made);
   }
-  const Status activated = activate_all();
+  Status activated = activate_all();
   if (!activated.ok()) {
     deactivate_all();
     return activated;

@@ -28,10 +28,10 @@ Outcome create_outcome(const Status& status) {
   return status;
 }
 
-Outcome create(rknn_matmul_ctx* ctx, const void* info, std::vector<rknn_matmul_shape> shapes,
+Outcome create(rknn_matmul_ctx* ctx, const void* info, const std::vector<rknn_matmul_shape>& shapes,
                bool dynamic, rknn_matmul_io_attr* io) {
   if (Status forked = check_process(); !forked.ok()) return {RKNN_ERR_DEVICE_UNAVAILABLE, forked};
-  auto made = MatmulContext::create(info, std::move(shapes), dynamic, io);
+  auto made = MatmulContext::create(info, shapes, dynamic, io);
   if (!made) return create_outcome(made.error());
   *ctx = add_handle(*std::move(made));
   return {};

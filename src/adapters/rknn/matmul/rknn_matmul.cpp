@@ -81,10 +81,9 @@ Status MatmulContext::add_shapes(const std::vector<rknn_matmul_shape>& shapes,
   return {};
 }
 
-Result<std::shared_ptr<MatmulContext>> MatmulContext::create(const void* info,
-                                                             std::vector<rknn_matmul_shape> shapes,
-                                                             bool dynamic,
-                                                             rknn_matmul_io_attr* io) {
+Result<std::shared_ptr<MatmulContext>> MatmulContext::create(
+    const void* info, const std::vector<rknn_matmul_shape>& shapes, bool dynamic,
+    rknn_matmul_io_attr* io) {
   std::shared_ptr<MatmulContext> context(new MatmulContext);
   CORELANE_ASSIGN(context->timeout_, timeout_from_environment());
   CORELANE_ASSIGN(const std::string device, device_text());

@@ -35,7 +35,7 @@ class MatmulContext final : public Handle {
   /// `info` points at a rknn_matmul_info of any release, see plan_matmul(). `io` has room for as
   /// many as `shapes`. `dynamic`: they are a list of which none is chosen yet.
   static Result<std::shared_ptr<MatmulContext>> create(const void* info,
-                                                       std::vector<rknn_matmul_shape> shapes,
+                                                       const std::vector<rknn_matmul_shape>& shapes,
                                                        bool dynamic, rknn_matmul_io_attr* io);
   /// Waits for what is running; functions that come after it find the context destroyed.
   void close(rknn_context number);

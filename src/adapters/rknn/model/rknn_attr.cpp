@@ -53,7 +53,8 @@ std::size_t bits_of(const IoTensor& io) noexcept {
 /// Elements of one C2 block of the tensor's own type.
 std::uint32_t block_of(DType dtype, const Chip& chip) noexcept {
   const std::size_t bits = std::max<std::size_t>(dtype_bits(dtype), 8);
-  return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(chip.block_bytes * 8 / bits));
+  return std::max<std::uint32_t>(
+      1, static_cast<std::uint32_t>(std::size_t{chip.block_bytes} * 8 / bits));
 }
 
 void set_dims(rknn_tensor_attr& attr, std::span<const std::uint32_t> dims, std::size_t bits) {

@@ -122,7 +122,7 @@ bool HostNode::evaluate(ov::TensorVector& outputs, const ov::TensorVector& input
   const Shape first = in.empty() ? Shape() : in.front().shape;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     auto shape = operators_->output_shape(index_, i, in.empty() ? nullptr : &first);
-    if (!shape) fail(std::move(shape).error());
+    if (!shape) fail(shape.error());
     const ov::Shape wanted = engine_shape(*shape);
     if (outputs[i].get_shape() != wanted) outputs[i].set_shape(wanted);
     const TensorView view = view_of(outputs[i]);

@@ -50,7 +50,7 @@ bool lies_in_quads(const dnnl::memory::desc& b, std::int64_t k) {
   return b.data.format_kind == dnnl_blocked && layout.inner_nblks == 3 &&
          layout.inner_blks[0] == 16 && layout.inner_idxs[0] == 0 && layout.inner_blks[1] == 64 &&
          layout.inner_idxs[1] == 1 && layout.inner_blks[2] == 4 && layout.inner_idxs[2] == 0 &&
-         layout.strides[0] == 64 * 64 && layout.strides[1] == panel;
+         layout.strides[0] == dnnl_dim_t{64} * 64 && layout.strides[1] == panel;
 }
 
 }  // namespace

@@ -110,7 +110,8 @@ void pair_i8(const std::int8_t* in, std::size_t count, std::int32_t* pairs) {
     hn::StoreU(hn::BitCast(d, hn::PromoteTo(d16, hn::LoadU(d8, in + i))), d, pairs + i / 2);
 #endif
   for (; i < count; i += 2) {
-    const auto even = static_cast<std::uint16_t>(in[i]);
+    // Its two's complement: the sign goes on through the 16 bits.
+    const auto even = static_cast<std::uint16_t>(std::int16_t{in[i]});
     const auto odd = static_cast<std::uint16_t>(i + 1 < count ? in[i + 1] : 0);
     pairs[i / 2] = static_cast<std::int32_t>(even | static_cast<std::uint32_t>(odd) << 16);
   }

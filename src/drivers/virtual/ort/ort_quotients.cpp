@@ -248,7 +248,7 @@ class Writer {
   /// quotient; the rest of a by b + 2 n is the rest, 0 by 1. Operators that all operator sets have.
   void guard(std::string& out, const Node& node) {
     const std::int64_t type = type_of_quotient(node);
-    const auto made = [&](std::string_view op, std::vector<std::string_view> inputs,
+    const auto made = [&](std::string_view op, const std::vector<std::string_view>& inputs,
                           std::string_view attribute = {}) {
       std::string name = fmt::format("corelane:quotient:{}:{}", names_++, node.outputs[0]);
       append_node(out, op, inputs, name, name, {attribute});

@@ -26,7 +26,7 @@ struct Work {
   shInferenceSet set;
   std::vector<std::unique_ptr<Slot>> slots;  // By the index of the handle.
   std::mutex mutex;
-  std::vector<int> collected = std::vector<int>(kSubmitters * kOfEach);
+  std::vector<int> collected = std::vector<int>(std::size_t{kSubmitters} * kOfEach);
   unsigned left = kSubmitters * kOfEach;
 };
 

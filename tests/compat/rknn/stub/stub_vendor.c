@@ -13,7 +13,7 @@
  *
  * Variants, by definition: STUB_WITHOUT_DUP, _CORE_MASK, _SHAPES, _RUN leave the function out;
  * STUB_NHWC_ONLY refuses NCHW inputs; STUB_ONE_CORE refuses every core mask; STUB_VERSION. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE  // NOLINT(bugprone-reserved-identifier): what the C library asks for.
 #include "stub_vendor.h"
 
 #include <math.h>
@@ -117,6 +117,7 @@ void stub_forget(void) {
   pthread_mutex_unlock(&g_lock);
 }
 
+// NOLINTNEXTLINE(performance-no-int-to-ptr): a context is a number.
 static stub_context* at(rknn_context context) { return (stub_context*)(uintptr_t)context; }
 
 /* The scripted failure of a function, or 0. */
@@ -328,6 +329,7 @@ int rknn_query(rknn_context context, rknn_query_cmd cmd, void* info, uint32_t si
       rknn_perf_detail detail;
       if (size < sizeof(detail)) return RKNN_ERR_PARAM_INVALID;
       const char* text = (s->flags & RKNN_FLAG_COLLECT_PERF_MASK) != 0 ? kLayers : "";
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): the API's pointer is not const.
       detail.perf_data = (char*)(uintptr_t)text;
       detail.data_len = strlen(text);
       memcpy(info, &detail, sizeof(detail));
