@@ -34,7 +34,7 @@ constexpr std::int64_t kSize = 64;
 #ifdef SOAK_SANITIZED
 constexpr std::size_t kAllowedKb = SIZE_MAX / 2;  // Quarantine and shadow grow; leaks are LSan's.
 #else
-constexpr std::size_t kAllowedKb = 8 * 1024;
+constexpr std::size_t kAllowedKb = 8 << 10;
 #endif
 
 /// The engine keeps the stream threads of models that lived at the same moment, for the next one;
