@@ -88,7 +88,7 @@ QAIC_EXPORT QStatus qaicProgramGroupAddProgram(QAicProgramGroup* group, QAicQpcO
       object.parts().context->report(QAIC_ERROR_PROGRAM_CREATION, created.status());
       return created;
     }
-    CORELANE_ASSIGN(*program, object.add(std::move(made)));
+    CORELANE_ASSIGN(*program, object.add(made));
     return {};
   });
 }
