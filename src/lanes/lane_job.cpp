@@ -23,6 +23,7 @@ LanedJob::LanedJob(LaneScheduler& owner, std::shared_ptr<QueueAccount> account,
       room_until(submission.room_until),
       from_callback(submission.from_callback),
       brief_callbacks(submission.brief_callbacks),
+      give_up(submission.give_up),
       waits(submission.wait),
       signals(submission.signal) {
   // The part that a blocking run has too: see LaneOccupant.

@@ -105,8 +105,9 @@ class LanedJob final : public device::Completion,
   const device::CoreSet cores;
   const TimePoint deadline;
   const TimePoint room_until;
-  const bool from_callback;    ///< See device::Submission.
-  const bool brief_callbacks;  ///< See device::Submission.
+  const bool from_callback;                                ///< See device::Submission.
+  const bool brief_callbacks;                              ///< See device::Submission.
+  const std::shared_ptr<const std::atomic<bool>> give_up;  ///< See device::Submission.
   const std::vector<std::shared_ptr<device::Fence>> waits;
   const std::vector<std::shared_ptr<device::Fence>> signals;
   /// Since when it has waited for cores alone: it was submitted, its fences were signalled.

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/guard.h"
+#include "base/later.h"
 #include "corelane/base/log.h"
 #include "corelane/device/fault.h"
 #include "device/registry/device_wrappers.h"
@@ -15,6 +16,13 @@
 #include "lanes/laned_executable.h"
 
 namespace corelane::lanes {
+namespace {
+
+/// A submission that waits for room looks so often whether it shall give up.
+constexpr Duration kGiveUpStep = std::chrono::milliseconds(50);
+
+}  // namespace
+
 LaneScheduler::LaneScheduler(std::size_t cores, const device::LaneOptions& options,
                              bool event_driven, bool joins)
     : clock_(options.clock),
@@ -128,9 +136,13 @@ Status LaneScheduler::take(const std::shared_ptr<LanedJob>& job, bool caller_wai
   {
     MutexLock lock(mutex_);
     taken = table_.submit(job, caller_waits, clock_->now(), after);
-    while (taken.code() == Code::kBusy && until > clock_->now()) {
+    const auto goes_on = [&] {
+      return until > clock_->now() && !(job->give_up && job->give_up->load());
+    };
+    while (taken.code() == Code::kBusy && goes_on()) {
+      const TimePoint look = job->give_up ? later(clock_->now(), kGiveUpStep) : until;
       ++want_room_;
-      clock_->wait_until(lock.native(), room_, until);
+      clock_->wait_until(lock.native(), room_, std::min(until, look));
       --want_room_;
       taken = table_.submit(job, caller_waits, clock_->now(), after);
     }

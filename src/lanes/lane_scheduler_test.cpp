@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/awaited.h"
 #include "corelane/base/log.h"
 #include "lanes/testing/lane_engine_fake.h"
 
@@ -92,16 +93,25 @@ TEST(LaneScheduler, TheNextJobRunsInTheThreadWhoseCallbacksAreSaidToBeBrief) {
   const auto second = test.fake.queue->submit(test.fake.job());
   ASSERT_TRUE(second.has_value());
   std::size_t begun = 0;
-  std::atomic<bool> returned{false};
+  bool awaited = false;
+  bool second_awaited = true;
+  std::atomic<int> returned{0};
   (*first)->on_done([&](device::Completion&) {
     const std::lock_guard guard(test.mutex);
     begun = test.ran_in.size();
-    returned = true;
+    awaited = thread_is_awaited();
+    ++returned;
+  });
+  (*second)->on_done([&](device::Completion&) {
+    second_awaited = thread_is_awaited();
+    ++returned;
   });
   test.gate.open();
   ASSERT_TRUE(FromCallback::ends(**second));
-  while (!returned) std::this_thread::yield();
+  while (returned != 2) std::this_thread::yield();
   EXPECT_EQ(begun, 1U) << "the second job began while the callback of the first was called";
+  EXPECT_TRUE(awaited);
+  EXPECT_FALSE(second_awaited) << "its callback may take any time";
   ASSERT_EQ(test.ran_in.size(), 2U);
   EXPECT_EQ(test.ran_in[0], test.ran_in[1]);
 }

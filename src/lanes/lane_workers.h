@@ -19,8 +19,9 @@ struct Aftermath;
 ///
 /// Who runs a granted job: the thread that waits for it, or a worker. A worker is *coming* when it
 /// will look for a granted job before it sleeps or ends: it has been woken or started, it spins, or
-/// it returns from a job without calling a user. As long as at least as many workers are coming as
-/// there are jobs that need one, no job is forgotten; call() restores that after each change.
+/// it returns from a job whose callbacks are none or brief, or has said in one that it will. As
+/// long as at least as many workers are coming as there are jobs that need one, no job is
+/// forgotten; call() restores that after each change.
 class LaneWorkers {
  public:
   struct Worker {

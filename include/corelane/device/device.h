@@ -5,6 +5,7 @@
 /// How to write a driver: CONTRIBUTING.md; its template is src/drivers/null.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -95,10 +96,13 @@ struct Submission {
   /// The caller is a callback of a job of this device that returns soon and waits for nothing: the
   /// thread that calls it may run this job next, so that no other one has to be woken.
   bool from_callback = false;
-  /// What its completion calls, of callbacks and of fences in `signal`, returns soon and waits for
-  /// nothing: the thread that calls it may run the next job after that, so that no other one has to
-  /// be woken.
+  /// What its completion calls, of callbacks and of fences in `signal`, and the end of what those
+  /// hold, returns soon and waits for no job: the thread that calls may run the next job after
+  /// that, so that no other one has to be woken.
   bool brief_callbacks = false;
+  /// Where it becomes true, a submission that waits for room ends with kBusy within 50 ms. Null:
+  /// none does before its time.
+  std::shared_ptr<const std::atomic<bool>> give_up;
 };
 
 /// How a queue is made.

@@ -1,6 +1,7 @@
 /// A context: the tensors and settings of inferences that run one after the other.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -72,9 +73,12 @@ struct RunOptions {
   /// For submit(): its caller is a callback of another inference on the device that returns soon
   /// and waits for nothing, so that its thread may run this one next (device::Submission).
   bool from_callback = false;
-  /// For submit(): what its completion calls, of callbacks and of fences in `signal`, returns soon
-  /// and waits for nothing (device::Submission). Ignored where outputs are converted then.
+  /// For submit(): what its completion calls returns soon and waits for no job
+  /// (device::Submission). Ignored where outputs are converted then, and in a turn group, where the
+  /// inferences of others are begun then.
   bool brief_callbacks = false;
+  /// Ends the wait for room (device::Submission).
+  std::shared_ptr<const std::atomic<bool>> give_up;
   /// Written in this order. A run that fails takes them back. kNotFound (an input that is no
   /// state), kWrongState (one that is bound), kOutOfRange, kInvalidArgument (the size).
   std::vector<StateSlice> state_slices;

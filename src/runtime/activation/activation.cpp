@@ -227,6 +227,8 @@ Result<ActivationRun> ActivationRun::begin(std::shared_ptr<ActivationState> acti
   ActivationRun run;
   run.activation_ = std::move(activation);
   if (run.activation_->turns_ == nullptr) return run;
+  // Its end signals the fences of other jobs, whose inputs are copied then.
+  job.brief_callbacks = false;
   auto entered = run.activation_->turns_->enter(run.activation_->member_, job);
   if (entered) {
     run.job_ = *entered;

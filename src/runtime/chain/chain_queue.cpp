@@ -101,6 +101,8 @@ Result<std::vector<device::Submission>> ChainQueue::parts_of(const device::Submi
     own.executable = bindings.executable().parts()[part];
     own.bindings = bindings.parts()[part];
     own.signal.clear();
+    // The end of the other parts begins the next one, which copies its inputs.
+    own.brief_callbacks = job.brief_callbacks && part + 1 == parts.size();
     if (part > 0) own.wait.clear();
     const ChainObservers::Source& member = device_->members()[device_->member_of(part)];
     own.cores = cores_on(member.cores, job.cores);

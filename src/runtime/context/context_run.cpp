@@ -101,6 +101,7 @@ device::Submission ContextState::submission(const RunOptions& options, TimePoint
   job.here_if_brief = options.here_if_brief;
   job.from_callback = options.from_callback;
   job.brief_callbacks = options.brief_callbacks;
+  job.give_up = options.give_up;
   // The context's own memory lives as long as the job, so an abandoned job may go on using it. The
   // device shields memory of the caller, unless the caller opted out.
   job.direct_user_memory = options.direct_user_memory || !user_memory_;

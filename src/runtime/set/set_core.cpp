@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "base/awaited.h"
 #include "base/fork.h"
 #include "base/guard.h"
 #include "base/later.h"
+#include "base/thread.h"
 #include "corelane/device/device.h"
 
 namespace corelane::runtime {
@@ -18,8 +20,6 @@ constexpr std::uint32_t kMostRetries = 100;
 constexpr std::uint32_t kMostReplays = 8;
 /// A short inference is over by then.
 constexpr Duration kSpin = std::chrono::microseconds(20);
-/// A submission that waits for room looks so often whether the set was shut down.
-constexpr Duration kRoomStep = std::chrono::milliseconds(50);
 /// For so long a thread that waits forever looks out for others that may release a handle.
 constexpr Duration kLonely = std::chrono::seconds(2);
 
@@ -68,7 +68,7 @@ Result<std::shared_ptr<SetCore>> SetCore::create(const Program& program,
   if (program.device() == nullptr)
     return error(Code::kWrongState, "a set needs a program that is loaded; see Program::load");
   CORELANE_TRY(check_options(program, options));
-  std::shared_ptr<SetCore> core(new SetCore(program, options));
+  std::shared_ptr<SetCore> core(new SetCore(program, options), &SetCore::end);
   std::vector<Activation>& activations = core->activations_;
   for (std::size_t i = 0; options.activate && i < options.activations; ++i) {
     CORELANE_ASSIGN(Activation made, Activation::create(program, *options.activate));
@@ -99,6 +99,17 @@ SetCore::SetCore(const Program& program, SetOptions options)
       records_(std::make_shared<SetRecords>(clock_)),
       table_(options_.size * options_.activations, options_.in_order),
       items_(options_.size * options_.activations) {}
+
+/// The last reference may go in the device's callback for the last inference. The end of a program
+/// waits for threads that may wait for jobs, and that of an owner of memory is a user's code.
+void SetCore::end(SetCore* core) noexcept {
+  std::unique_ptr<SetCore> ended(core);
+  if (!thread_is_awaited()) return;
+  auto thread = start_thread(
+      "corelane-end", [last = ended.release()] { const std::unique_ptr<SetCore> ends(last); });
+  // Where there is none the memory stays: to free it here could wait for ever.
+  if (thread) thread->detach();
+}
 
 Status SetCore::check_process() const {
   if (fork_count() == process_) return {};
@@ -185,9 +196,13 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
       item.record.submitted = now;
     }
   }
-  Status refused = no_throw("submitting an inference", [&] { return start_with_room(index); });
+  Status refused = no_throw("submitting an inference", [&] {
+    const bool waits = options_.room_time > Duration{0};
+    return start(index, waits ? later(clock_->now(), options_.room_time) : TimePoint{});
+  });
   if (refused.ok()) return {};
   const MutexLock lock(mutex_);
+  if (ended_ && refused.code() == Code::kBusy) refused = ended();
   table_.refuse(index);
   items_[index].done.swap(done);
   items_[index].status = refused;
@@ -199,22 +214,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
   return refused;
 }
 
-Status SetCore::start_with_room(std::size_t index) {
-  const TimePoint begun = clock_->now();
-  if (options_.room_time == Duration{0}) return start(index, begun, TimePoint{});
-  const TimePoint until =
-      later(begun, std::min(options_.room_time, options_.attempt_time.value_or(Duration::max())));
-  for (;;) {
-    const TimePoint step = std::min(until, later(clock_->now(), kRoomStep));
-    Status started = start(index, begun, step);
-    // Where time is left it is not room that was missing.
-    if (started.code() != Code::kBusy || step == until || clock_->now() < step) return started;
-    const MutexLock lock(mutex_);
-    if (ended_) return ended();
-  }
-}
-
-Status SetCore::start(std::size_t index, TimePoint begun, TimePoint room_until) {
+Status SetCore::start(std::size_t index, TimePoint room_until) {
   if (options_.attempt_time == Duration{0}) {
     finished(index, error(Code::kTimeout, "the time of an attempt is 0: none can begin"));
     return {};
@@ -223,12 +223,12 @@ Status SetCore::start(std::size_t index, TimePoint begun, TimePoint room_until) 
   run.cores = options_.cores;
   run.priority = options_.priority;
   run.room_until = room_until;
-  if (options_.attempt_time)
-    run.timeout = std::max(*options_.attempt_time - (clock_->now() - begun), Duration{1});
+  if (room_until != TimePoint{}) run.give_up = given_up_;
+  run.timeout = options_.attempt_time.value_or(Duration{0});
   // Not where a user's callback follows, which may submit again, or take long.
   const bool no_callback = !items_[index].done && !options_.in_order;
   // To hand a brief inference to another thread takes longer than it does.
-  run.here_if_brief = no_callback;
+  run.here_if_brief = no_callback && !thread_is_awaited();
   // A replay may call back for other inferences.
   run.brief_callbacks = no_callback && !options_.replay;
   Context context = items_[index].context;
@@ -282,8 +282,7 @@ void SetCore::replay() noexcept {
 }
 
 void SetCore::start_again(std::size_t index) noexcept {
-  const Status refused =
-      no_throw("a further attempt", [&] { return start(index, clock_->now(), TimePoint{}); });
+  const Status refused = no_throw("a further attempt", [&] { return start(index, TimePoint{}); });
   if (refused.ok()) return;
   {
     const MutexLock lock(mutex_);
@@ -516,6 +515,7 @@ void SetCore::shutdown() {
     const MutexLock lock(mutex_);
     if (ended_) return;
     ended_ = true;
+    given_up_->store(true);
     for (const std::size_t index : table_.all_in_flight()) {
       attempts.push_back(items_[index].inference);
       if (unpark(items_[index], ended())) parked.push_back(index);

@@ -76,6 +76,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   using Delivery = std::pair<SetCallback, SetHandle>;
 
   SetCore(const Program& program, SetOptions options);
+  /// What ends one: in a thread of its own where a job may wait for the calling thread.
+  static void end(SetCore* core) noexcept;
 
   /// Runs one of those in flight, or the one of this id, where no thread of the device has begun
   /// to.
@@ -87,11 +89,9 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   Status check(const SetHandle& handle) const;
   Status check_process() const;
   Status ended() const;
-  /// The next attempt, whose time runs from `begun`, and which waits for room until `room_until`. A
-  /// failure: the device has not taken it.
-  Status start(std::size_t index, TimePoint begun, TimePoint room_until);
-  /// The first attempt. Waits for room as long as the options say, or until the set is shut down.
-  Status start_with_room(std::size_t index);
+  /// The next attempt, which waits for room until `room_until`. A failure: the device has not taken
+  /// it.
+  Status start(std::size_t index, TimePoint room_until);
   void finished(std::size_t index, const Status& status) noexcept;
   /// A further attempt. Where the device refuses it, the inference ends, or is parked.
   void start_again(std::size_t index) noexcept;
@@ -139,6 +139,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   std::atomic<std::uint64_t> completions_{0};  ///< How often one has completed.
   std::atomic<bool> spinning_{false};
   bool ended_ CORELANE_GUARDED_BY(mutex_) = false;
+  /// ended_, for submissions that wait for room.
+  const std::shared_ptr<std::atomic<bool>> given_up_ = std::make_shared<std::atomic<bool>>(false);
   SureDeque<Delivery> deliveries_ CORELANE_GUARDED_BY(mutex_);
   bool delivering_ CORELANE_GUARDED_BY(mutex_) = false;
   device::UniqueFd fd_ CORELANE_GUARDED_BY(mutex_);

@@ -184,6 +184,30 @@ TEST(SetThreads, AShutDownEndsASubmissionThatWaitsForRoom) {
   EXPECT_EQ(others.figures().in_flight, 2U);
 }
 
+/// What a set holds may wait for a job that the thread which ends its last inference is to run.
+TEST(SetThreads, TheEndOfASetDoesNotKeepAThreadThatAJobWaitsFor) {
+  const SetBench bench("null:generic:1?threads=1&a=200ms", false);
+  const TimePoint patience = bench.in(kPatience);
+  InferenceSet others = bench.set({.size = 1});
+  std::atomic<bool> ended{false};
+  bool other_ended = false;
+  const auto wait_for_the_other = [&](const void*) {
+    while (others.figures().completed == 0 && bench.device->clock()->now() < patience)
+      std::this_thread::yield();
+    other_ended = others.figures().completed == 1;
+    ended = true;
+  };
+  {
+    InferenceSet set = bench.set({.size = 1});
+    const SetHandle handle = set.acquire().value();
+    handle.keep(std::shared_ptr<const void>(&ended, wait_for_the_other));
+    ASSERT_TRUE(set.submit(handle, 0).ok());
+    ASSERT_TRUE(others.submit(others.acquire().value(), 1).ok());
+  }
+  while (!ended) std::this_thread::yield();
+  EXPECT_TRUE(other_ended);
+}
+
 /// Work in flight, a thread that waits for it, and one that waits for a handle.
 void end_while_it_works(const std::function<void()>& end) {
   alarm(20);

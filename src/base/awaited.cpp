@@ -1,0 +1,17 @@
+#include "base/awaited.h"
+
+#include <utility>
+
+namespace corelane {
+namespace {
+
+thread_local bool this_one_is = false;
+
+}  // namespace
+
+bool thread_is_awaited() noexcept { return this_one_is; }
+
+AwaitedScope::AwaitedScope(bool awaited) noexcept : outer_(std::exchange(this_one_is, awaited)) {}
+AwaitedScope::~AwaitedScope() { this_one_is = outer_; }
+
+}  // namespace corelane
