@@ -198,9 +198,10 @@ Status ActivationState::begin_run() {
 }
 
 /// The residence goes after the lock: the device has one of its own.
-void ActivationState::end_run() {
+void ActivationState::end_run(bool& ended) {
   std::shared_ptr<device::Residence> residence;
   const MutexLock lock(mutex_);
+  if (std::exchange(ended, true)) return;
   if (--runs_ == 0 && released_) residence.swap(residence_);
 }
 
@@ -234,7 +235,8 @@ Result<ActivationRun> ActivationRun::begin(std::shared_ptr<ActivationState> acti
     run.job_ = *entered;
     return run;
   }
-  std::exchange(run.activation_, nullptr)->end_run();
+  bool ended = false;
+  std::exchange(run.activation_, nullptr)->end_run(ended);
   return error(std::move(entered).error());
 }
 
@@ -245,17 +247,25 @@ ActivationRun& ActivationRun::operator=(ActivationRun&& other) noexcept {
 }
 
 void ActivationRun::end(const device::JobRecord& record) {
-  const auto ended = std::exchange(activation_, nullptr);
-  if (ended == nullptr) return;
-  if (ended->turns_ != nullptr) ended->turns_->end(ended->member_, job_, record);
-  ended->end_run();
+  if (activation_ != nullptr) ActivationEnd(std::exchange(activation_, nullptr), job_).end(record);
+}
+
+void ActivationEnd::end(const device::JobRecord& record) {
+  if (activation_->turns_ != nullptr) {
+    if (turn_ended_.exchange(true)) return;
+    activation_->turns_->end(activation_->member_, job_, record);
+  }
+  activation_->end_run(ended_);
 }
 
 /// The last reference to the activation may go in the thread that completes the job.
-void ActivationRun::end_with(device::Completion& completion) && {
-  if (activation_ == nullptr) return;
+std::weak_ptr<ActivationEnd> ActivationRun::end_with(device::Completion& completion) && {
+  if (activation_ == nullptr) return {};
+  const auto end = std::allocate_shared<ActivationEnd>(ReserveAllocator<ActivationEnd>(),
+                                                       std::move(activation_), job_);
   completion.on_done(sure_once<void(device::Completion&)>(
-      [self = std::move(*this)](device::Completion& done) mutable { self.end(done.record()); }));
+      [end](device::Completion& done) { end->end(done.record()); }));
+  return end;
 }
 
 }  // namespace corelane

@@ -1,10 +1,12 @@
 /// What the handles of one activation share, and its jobs on their way.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/sync.h"
@@ -42,12 +44,14 @@ struct ActivationState {
   ActivationFigures figures() const;
 
  private:
+  friend class ActivationEnd;
   friend class ActivationRun;
   class Change;
   ActivationState() = default;
   Status hold(const ActivateOptions& options);
   Status begin_run();
-  void end_run();
+  /// The first time `ended` is false, which it is no more then.
+  void end_run(bool& ended);
   Status released() const;
 
   std::shared_ptr<ProgramState> program_;
@@ -66,6 +70,23 @@ struct ActivationState {
   std::condition_variable changed_;                   ///< `changing_` is false.
 };
 
+/// The end of a submitted run, for each who sees that its job is done: the completion's first
+/// callback, which owns it, and before they go on those that wait or are called back.
+class ActivationEnd {
+ public:
+  ActivationEnd(std::shared_ptr<ActivationState> activation, std::uint64_t job) noexcept
+      : activation_(std::move(activation)), job_(job) {}
+  /// The first call counts. The run has ended when any of them returns; in a turn group when that
+  /// of the completion's callback does. Any thread.
+  void end(const device::JobRecord& record);
+
+ private:
+  const std::shared_ptr<ActivationState> activation_;
+  const std::uint64_t job_;
+  std::atomic<bool> turn_ended_{false};
+  bool ended_ = false;  ///< Guarded by the activation's lock.
+};
+
 /// A job of an activation, from before its submission to its end: it keeps the cores held, and is
 /// counted in the turns. Without end() it ends as one that never ran.
 class ActivationRun {
@@ -81,8 +102,8 @@ class ActivationRun {
   ~ActivationRun() { end({}); }
 
   void end(const device::JobRecord& record);
-  /// Ends with the completion.
-  void end_with(device::Completion& completion) &&;
+  /// Ends with the completion. Null: of no activation. Does not fail.
+  std::weak_ptr<ActivationEnd> end_with(device::Completion& completion) &&;
 
  private:
   std::shared_ptr<ActivationState> activation_;  ///< Null: of no activation, or ended.

@@ -366,10 +366,13 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   states.submitted(last_.job, last_.conversion);
   inference->context = std::move(self);
   // Before the callbacks of users, which may submit again.
-  std::move(turn).end_with(*inference->completion);
+  inference->run_end = std::move(turn).end_with(*inference->completion);
   if (inference->conversion != nullptr) {
     inference->completion->on_done(sure_once<void(device::Completion&)>(
-        [conversion = inference->conversion](device::Completion& c) { conversion->run(c); }));
+        [conversion = inference->conversion, end = inference->run_end](device::Completion& c) {
+          runtime::end_run(end, c);
+          conversion->run(c);
+        }));
   }
   return inference;
 }

@@ -24,6 +24,7 @@ Status Inference::wait(TimePoint until) {
                     (state_->conversion == nullptr || state_->conversion->wait(until));
   if (!done)
     return error(Code::kTimeout, "the inference is not done yet; it goes on, wait for it again");
+  runtime::end_run(state_->run_end, *state_->completion);
   return state_->conversion != nullptr ? state_->conversion->status()
                                        : state_->completion->status();
 }
@@ -50,7 +51,10 @@ void Inference::on_done(std::function<void(const Status&)> f) {
   }
   // No output is converted, so the device's own completion is the end.
   state_->completion->on_done(sure_once<void(device::Completion&)>(
-      [call = std::move(f)](device::Completion& c) { runtime::call_back(call, c.status()); }));
+      [call = std::move(f), end = state_->run_end](device::Completion& c) {
+        runtime::end_run(end, c);
+        runtime::call_back(call, c.status());
+      }));
 }
 
 device::JobRecord Inference::record() const {

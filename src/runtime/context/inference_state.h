@@ -7,6 +7,7 @@
 #include "corelane/base/clock.h"
 #include "corelane/device/completion.h"
 #include "corelane/runtime/context.h"
+#include "runtime/activation/activation_state.h"
 #include "runtime/context/output_copies.h"
 
 namespace corelane {
@@ -16,10 +17,18 @@ struct InferenceState {
   std::shared_ptr<ContextState> context;
   std::shared_ptr<device::Completion> completion;
   std::shared_ptr<runtime::OutputConversion> conversion;  ///< Null where no output is converted.
+  /// Of the activation that it runs on; gone once the completion has called it.
+  std::weak_ptr<ActivationEnd> run_end;
   RunStamps stamps;  ///< Until it was submitted; see stamps_of().
 };
 
 namespace runtime {
+
+/// The completion's callbacks may be called in another thread just now: what follows a run, such
+/// as the release of its activation, finds it ended.
+inline void end_run(const std::weak_ptr<ActivationEnd>& end, const device::Completion& done) {
+  if (const auto alive = end.lock()) alive->end(done.record());
+}
 
 /// With those of the outputs, once they are converted; `conversion` may be null.
 inline RunStamps stamps_of(RunStamps stamps, const OutputConversion* conversion) {
