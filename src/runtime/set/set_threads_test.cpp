@@ -186,7 +186,8 @@ TEST(SetThreads, AShutDownEndsASubmissionThatWaitsForRoom) {
 
 /// What a set holds may wait for a job that the thread which ends its last inference is to run.
 TEST(SetThreads, TheEndOfASetDoesNotKeepAThreadThatAJobWaitsFor) {
-  const SetBench bench("null:generic:1?threads=1&a=200ms", false);
+  const auto runs = std::make_shared<device::ListedFaults>(std::vector<device::Fault>{});
+  const SetBench bench("null:generic:1?threads=1&a=200ms", false, runs);
   const TimePoint patience = bench.in(kPatience);
   InferenceSet others = bench.set({.size = 1});
   std::atomic<bool> ended{false};
@@ -203,6 +204,7 @@ TEST(SetThreads, TheEndOfASetDoesNotKeepAThreadThatAJobWaitsFor) {
     handle.keep(std::shared_ptr<const void>(&ended, wait_for_the_other));
     ASSERT_TRUE(set.submit(handle, 0).ok());
     ASSERT_TRUE(others.submit(others.acquire().value(), 1).ok());
+    runs->await(1);  // What has not begun would be cancelled.
   }
   while (!ended) std::this_thread::yield();
   EXPECT_TRUE(other_ended);
