@@ -1,12 +1,12 @@
 // What runs jobs: the caller of a queue's run(), the workers, and the calls of the engine.
 #include <utility>
 
-#include "base/awaited.h"
 #include "base/guard.h"
 #include "base/reserve.h"
 #include "base/thread.h"
 #include "corelane/base/log.h"
 #include "corelane/device/fault.h"
+#include "dispatch/awaited.h"
 #include "lanes/aftermath.h"
 #include "lanes/lane_job.h"
 #include "lanes/lane_scheduler.h"
@@ -300,7 +300,7 @@ bool LaneScheduler::returned(const std::shared_ptr<LanedJob>& job, Outcome outco
     call_workers(after);
   }
   const TurnScope scope(by_worker && !comes ? this : nullptr);
-  const AwaitedScope awaited(comes);
+  const dispatch::AwaitedScope awaited(comes);
   settle(after);
   return comes || callback_turn.promised;
 }

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/awaited.h"
 #include "corelane/base/log.h"
+#include "dispatch/awaited.h"
 #include "lanes/testing/lane_engine_fake.h"
 
 namespace corelane::lanes {
@@ -99,11 +99,11 @@ TEST(LaneScheduler, TheNextJobRunsInTheThreadWhoseCallbacksAreSaidToBeBrief) {
   (*first)->on_done([&](device::Completion&) {
     const std::lock_guard guard(test.mutex);
     begun = test.ran_in.size();
-    awaited = thread_is_awaited();
+    awaited = dispatch::thread_is_awaited();
     ++returned;
   });
   (*second)->on_done([&](device::Completion&) {
-    second_awaited = thread_is_awaited();
+    second_awaited = dispatch::thread_is_awaited();
     ++returned;
   });
   test.gate.open();

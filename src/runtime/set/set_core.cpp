@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "base/awaited.h"
 #include "base/fork.h"
 #include "base/guard.h"
 #include "base/later.h"
 #include "base/thread.h"
 #include "corelane/device/device.h"
+#include "dispatch/awaited.h"
 
 namespace corelane::runtime {
 namespace {
@@ -104,7 +104,7 @@ SetCore::SetCore(const Program& program, SetOptions options)
 /// waits for threads that may wait for jobs, and that of an owner of memory is a user's code.
 void SetCore::end(SetCore* core) noexcept {
   std::unique_ptr<SetCore> ended(core);
-  if (!thread_is_awaited()) return;
+  if (!dispatch::thread_is_awaited()) return;
   auto thread = start_thread(
       "corelane-end", [last = ended.release()] { const std::unique_ptr<SetCore> ends(last); });
   // Where there is none the memory stays: to free it here could wait for ever.
@@ -228,7 +228,7 @@ Status SetCore::start(std::size_t index, TimePoint room_until) {
   // Not where a user's callback follows, which may submit again, or take long.
   const bool no_callback = !items_[index].done && !options_.in_order;
   // To hand a brief inference to another thread takes longer than it does.
-  run.here_if_brief = no_callback && !thread_is_awaited();
+  run.here_if_brief = no_callback && !dispatch::thread_is_awaited();
   // A replay may call back for other inferences.
   run.brief_callbacks = no_callback && !options_.replay;
   Context context = items_[index].context;

@@ -1,8 +1,8 @@
-#include "base/awaited.h"
+#include "dispatch/awaited.h"
 
 #include <utility>
 
-namespace corelane {
+namespace corelane::dispatch {
 namespace {
 
 thread_local bool this_one_is = false;
@@ -14,4 +14,4 @@ bool thread_is_awaited() noexcept { return this_one_is; }
 AwaitedScope::AwaitedScope(bool awaited) noexcept : outer_(std::exchange(this_one_is, awaited)) {}
 AwaitedScope::~AwaitedScope() { this_one_is = outer_; }
 
-}  // namespace corelane
+}  // namespace corelane::dispatch

@@ -3,7 +3,7 @@
 
 #include "corelane/base/api.h"
 
-namespace corelane {
+namespace corelane::dispatch {
 
 /// True while this thread calls back and a job may wait for it to return: what is called must not
 /// wait for a job, nor take long (device::Submission::brief_callbacks).
@@ -21,4 +21,4 @@ class CORELANE_API AwaitedScope {
   const bool outer_;
 };
 
-}  // namespace corelane
+}  // namespace corelane::dispatch
