@@ -36,7 +36,7 @@ QStatus refused(QStatus status, const char* why) {
 
 }  // namespace
 
-BenchmarkObject::BenchmarkObject(nb::object context, nb::object qpc, nb::handle device,
+BenchmarkObject::BenchmarkObject(nb::object context, nb::handle qpc, nb::handle device,
                                  std::uint32_t set_size, std::uint32_t activations,
                                  const SetProperties& properties)
     : ContextMember(std::move(context)) {
@@ -205,8 +205,8 @@ void bind_benchmark(nb::module_& module) {
       [](BenchmarkObject* self, nb::object context, nb::object qpc, nb::handle device,
          std::uint32_t set_size, std::uint32_t activations, const SetProperties* properties) {
         const SetProperties defaults;
-        new (self) BenchmarkObject(std::move(context), std::move(qpc), device, set_size,
-                                   activations, properties != nullptr ? *properties : defaults);
+        new (self) BenchmarkObject(std::move(context), qpc, device, set_size, activations,
+                                   properties != nullptr ? *properties : defaults);
       },
       arg("context"), arg("qpc"), arg("dev").none() = nb::none(), arg("setSize") = 10,
       arg("numActivations") = 1, arg("properties").none() = nb::none(),

@@ -17,7 +17,7 @@ namespace corelane::qaic_python {
 class BenchmarkObject : public ContextMember<qaic::rt::shInferenceBenchmarkSet> {
  public:
   /// As InferenceBenchmarkSet::Factory.
-  BenchmarkObject(nanobind::object context, nanobind::object qpc, nanobind::handle device,
+  BenchmarkObject(nanobind::object context, nanobind::handle qpc, nanobind::handle device,
                   std::uint32_t set_size, std::uint32_t activations,
                   const SetProperties& properties);
 

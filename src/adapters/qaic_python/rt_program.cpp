@@ -51,7 +51,7 @@ QStatus step(ProgramObject& self) {
 
 }  // namespace
 
-ProgramObject::ProgramObject(nb::object context, nb::handle device, nb::object qpc,
+ProgramObject::ProgramObject(nb::object context, nb::handle device, nb::handle qpc,
                              const ProgramProperties& properties, const std::string& name)
     : ContextMember(std::move(context)) {
   const auto& parent = object_of<ContextObject>(context_, "the context");
@@ -83,7 +83,7 @@ void bind_program(nb::module_& module) {
           [](ProgramObject* self, nb::object context, nb::handle device, nb::object qpc,
              const ProgramProperties* properties, const std::string& name) {
             const ProgramProperties defaults;
-            new (self) ProgramObject(std::move(context), device, std::move(qpc),
+            new (self) ProgramObject(std::move(context), device, qpc,
                                      properties != nullptr ? *properties : defaults, name);
           },
           arg("context"), arg("dev").none() = nb::none(), arg("qpcObj").none() = nb::none(),

@@ -17,7 +17,7 @@ class ProgramObject : public ContextMember<qaic::rt::shProgram> {
  public:
   /// `device` may be None, an int, or several numbers, which become the mapping of devices. Throws
   /// as Program::Factory.
-  ProgramObject(nanobind::object context, nanobind::handle device, nanobind::object qpc,
+  ProgramObject(nanobind::object context, nanobind::handle device, nanobind::handle qpc,
                 const ProgramProperties& properties, const std::string& name);
   /// One of a group.
   ProgramObject(nanobind::object context, qaic::rt::shProgram program) noexcept

@@ -155,7 +155,7 @@ void bind_calls(nb::class_<SetObject>& made) {
 
 }  // namespace
 
-SetObject::SetObject(nb::object context, nb::object qpc, nb::handle device, std::uint32_t set_size,
+SetObject::SetObject(nb::object context, nb::handle qpc, nb::handle device, std::uint32_t set_size,
                      std::uint32_t activations, nb::handle vectors, const SetProperties& properties,
                      bool profiling)
     : context_(std::move(context)) {
@@ -205,9 +205,8 @@ void bind_set(nb::module_& module) {
              std::uint32_t set_size, std::uint32_t activations, nb::handle vectors,
              const SetProperties* properties, bool profiling) {
             const SetProperties defaults;
-            new (self)
-                SetObject(std::move(context), std::move(qpc), device, set_size, activations,
-                          vectors, properties != nullptr ? *properties : defaults, profiling);
+            new (self) SetObject(std::move(context), qpc, device, set_size, activations, vectors,
+                                 properties != nullptr ? *properties : defaults, profiling);
           },
           arg("context"), arg("qpc"), arg("dev").none() = nb::none(), arg("setSize") = 10,
           arg("numActivations") = 1, arg("inferenceVectors").none() = nb::none(),

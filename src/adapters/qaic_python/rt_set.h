@@ -14,7 +14,7 @@ namespace corelane::qaic_python {
 class SetObject {
  public:
   /// `device` may be None, an int, a text, or a list of one. Throws as InferenceSet::Factory.
-  SetObject(nanobind::object context, nanobind::object qpc, nanobind::handle device,
+  SetObject(nanobind::object context, nanobind::handle qpc, nanobind::handle device,
             std::uint32_t set_size, std::uint32_t activations, nanobind::handle vectors,
             const SetProperties& properties, bool profiling);
   /// Calls that wait return QS_ERROR. What runs goes on; its memory is kept until it has ended.
