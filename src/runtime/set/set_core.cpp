@@ -7,9 +7,10 @@
 #include "base/fork.h"
 #include "base/guard.h"
 #include "base/later.h"
-#include "base/thread.h"
+#include "corelane/base/log.h"
 #include "corelane/device/device.h"
 #include "dispatch/awaited.h"
+#include "dispatch/callback_thread.h"
 
 namespace corelane::runtime {
 namespace {
@@ -52,6 +53,25 @@ Status check_options(const Program& program, const SetOptions& options) {
           .with(Detail::kAllowed, known);
   }
   return {};
+}
+
+/// Of the process: in it sets end whose last reference went in a thread that a job waits for. Never
+/// destroyed.
+dispatch::CallbackThread& end_thread() {
+  struct Made {
+    decltype(fork_count()) process;
+    std::shared_ptr<dispatch::CallbackThread> thread;
+  };
+  static std::atomic<Made*> last{nullptr};
+  Made* now = last.load();
+  // A forked child has none of its parent's threads.
+  while (now == nullptr || now->process != fork_count()) {
+    auto made =
+        std::make_unique<Made>(Made{fork_count(), std::make_shared<dispatch::CallbackThread>(
+                                                      real_clock(), "corelane-end", "runtime")});
+    if (last.compare_exchange_strong(now, made.get())) return *made.release()->thread;
+  }
+  return *now->thread;
 }
 
 std::string failures_text(const SureVector<Status>& failures) {
@@ -105,10 +125,13 @@ SetCore::SetCore(const Program& program, SetOptions options)
 void SetCore::end(SetCore* core) noexcept {
   std::unique_ptr<SetCore> ended(core);
   if (!dispatch::thread_is_awaited()) return;
-  auto thread = start_thread(
-      "corelane-end", [last = ended.release()] { const std::unique_ptr<SetCore> ends(last); });
-  // Where there is none the memory stays: to free it here could wait for ever.
-  if (thread) thread->detach();
+  std::function<void()> job = [last = ended.release()] {
+    const std::unique_ptr<SetCore> ends(last);
+  };
+  // Where there is no thread the memory stays: to free it here could wait for ever.
+  const Status posted =
+      no_throw("the end of an inference set", [&] { return end_thread().post(job); });
+  if (!posted.ok()) log::error("runtime", "an inference set stays: {}", posted.message());
 }
 
 Status SetCore::check_process() const {
