@@ -202,7 +202,7 @@ void bind_benchmark(nb::module_& module) {
       "at a time.");
   made.def(
       "__init__",
-      [](BenchmarkObject* self, nb::object context, nb::object qpc, nb::handle device,
+      [](BenchmarkObject* self, nb::object context, const nb::object& qpc, nb::handle device,
          std::uint32_t set_size, std::uint32_t activations, const SetProperties* properties) {
         const SetProperties defaults;
         new (self) BenchmarkObject(std::move(context), qpc, device, set_size, activations,

@@ -80,7 +80,7 @@ void bind_program(nb::module_& module) {
                                 "A program of a container on a device.");
   made.def(
           "__init__",
-          [](ProgramObject* self, nb::object context, nb::handle device, nb::object qpc,
+          [](ProgramObject* self, nb::object context, nb::handle device, const nb::object& qpc,
              const ProgramProperties* properties, const std::string& name) {
             const ProgramProperties defaults;
             new (self) ProgramObject(std::move(context), device, qpc,

@@ -201,7 +201,7 @@ void bind_set(nb::module_& module) {
       "Activations of a program with handles for inferences that run at the same time.");
   made.def(
           "__init__",
-          [](SetObject* self, nb::object context, nb::object qpc, nb::handle device,
+          [](SetObject* self, nb::object context, const nb::object& qpc, nb::handle device,
              std::uint32_t set_size, std::uint32_t activations, nb::handle vectors,
              const SetProperties* properties, bool profiling) {
             const SetProperties defaults;
