@@ -5,8 +5,9 @@
 
 namespace corelane::dispatch {
 
-/// True while this thread calls back and a job may wait for it to return: what is called must not
-/// wait for a job, nor take long (device::Submission::brief_callbacks).
+/// True while this thread calls the callbacks of a job that says they are brief
+/// (device::Submission::brief_callbacks): another job may wait until they return, so they must not
+/// wait for a job, nor take long.
 CORELANE_API bool thread_is_awaited() noexcept;
 
 /// While it lives, thread_is_awaited() is `awaited` in this thread.

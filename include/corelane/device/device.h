@@ -100,8 +100,8 @@ struct Submission {
   /// hold, returns soon and waits for no job: the thread that calls may run the next job after
   /// that, so that no other one has to be woken.
   bool brief_callbacks = false;
-  /// Where it becomes true, a submission that waits for room ends with kBusy within 50 ms. Null:
-  /// none does before its time.
+  /// A submission that waits for room fails with kBusy within 50 ms of this becoming true. Null: it
+  /// waits until `room_until`.
   std::shared_ptr<const std::atomic<bool>> give_up;
 };
 

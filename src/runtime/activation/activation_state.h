@@ -50,7 +50,7 @@ struct ActivationState {
   ActivationState() = default;
   Status hold(const ActivateOptions& options);
   Status begin_run();
-  /// The first time `ended` is false, which it is no more then.
+  /// Ends a run and sets `ended`; does nothing where that is set.
   void end_run(bool& ended);
   Status released() const;
 

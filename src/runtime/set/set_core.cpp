@@ -55,24 +55,12 @@ Status check_options(const Program& program, const SetOptions& options) {
   return {};
 }
 
-/// Of the process: in it sets end whose last reference went in a thread that a job waits for. Never
-/// destroyed.
-dispatch::CallbackThread& end_thread() {
-  struct Made {
-    decltype(fork_count()) process;
-    std::shared_ptr<dispatch::CallbackThread> thread;
-  };
-  static std::atomic<Made*> last{nullptr};
-  Made* now = last.load();
-  // A forked child has none of its parent's threads.
-  while (now == nullptr || now->process != fork_count()) {
-    auto made =
-        std::make_unique<Made>(Made{fork_count(), std::make_shared<dispatch::CallbackThread>(
-                                                      real_clock(), "corelane-end", "runtime")});
-    if (last.compare_exchange_strong(now, made.get())) return *made.release()->thread;
-  }
-  return *now->thread;
-}
+/// The thread of the process that frees sets whose last reference was dropped by a thread that a
+/// job waits for.
+struct EndThread {
+  std::shared_ptr<dispatch::CallbackThread> thread =
+      std::make_shared<dispatch::CallbackThread>(real_clock(), "corelane-end", "runtime");
+};
 
 std::string failures_text(const SureVector<Status>& failures) {
   std::string text;
@@ -128,10 +116,10 @@ void SetCore::end(SetCore* core) noexcept {
   std::function<void()> job = [last = ended.release()] {
     const std::unique_ptr<SetCore> ends(last);
   };
-  // Where there is no thread the memory stays: to free it here could wait for ever.
-  const Status posted =
-      no_throw("the end of an inference set", [&] { return end_thread().post(job); });
-  if (!posted.ok()) log::error("runtime", "an inference set stays: {}", posted.message());
+  // Where the system gives no thread the set is not freed: to free it here could block for ever.
+  const Status posted = no_throw("freeing an inference set",
+                                 [&] { return per_process<EndThread>().thread->post(job); });
+  if (!posted.ok()) log::error("runtime", "an inference set is not freed: {}", posted.message());
 }
 
 Status SetCore::check_process() const {

@@ -76,7 +76,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   using Delivery = std::pair<SetCallback, SetHandle>;
 
   SetCore(const Program& program, SetOptions options);
-  /// What ends one: in a thread of its own where a job may wait for the calling thread.
+  /// Frees one: in another thread where a job may wait for the calling thread.
   static void end(SetCore* core) noexcept;
 
   /// Runs one of those in flight, or the one of this id, where no thread of the device has begun
