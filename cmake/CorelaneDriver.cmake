@@ -4,7 +4,7 @@
 # needs nothing but the library's headers: the library has it even where the module is missing.
 #  - BUILTIN: static library `corelane_driver_<kind>` that defines
 #    `const DriverModule& corelane::device::driver_<kind>()`, named in the generated table.
-#  - MODULE: shared object `lib/corelane/libcorelane_<kind>.so` (target `corelane_driver_<kind>`)
+#  - MODULE: shared object `libcorelane_<kind>.so` (target `corelane_driver_<kind>`)
 #    that exports `corelane_driver_module_v1`. Its code is a static library
 #    `corelane_driver_<kind>_code` too, which its tests link.
 include_guard()
@@ -32,7 +32,7 @@ function(corelane_driver kind)
   endif()
 endfunction()
 
-# corelane_driver_module(<kind> <entry> <code>): the shared object `lib/corelane/libcorelane_<kind>.so` (target
+# corelane_driver_module(<kind> <entry> <code>): the shared object `libcorelane_<kind>.so` (target
 # `corelane_driver_<kind>`) from the source `entry`, which exports corelane_driver_module_v1 and nothing else,
 # and the static library `code`. It finds its engine's libraries in `engine/` beside it.
 function(corelane_driver_module kind entry code)
@@ -48,7 +48,7 @@ function(corelane_driver_module kind entry code)
     # A sanitizer's runtime is resolved from the program that loads the module.
     target_link_options(${target} PRIVATE "-Wl,-z,defs")
   endif()
-  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/corelane COMPONENT runtime)
+  install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/${CORELANE_MODULE_FOLDER}" COMPONENT runtime)
   set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_MODULES ${target})
 endfunction()
 

@@ -7,7 +7,7 @@ include_guard()
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/corelane")
-set(module_dir "${CMAKE_INSTALL_LIBDIR}/corelane")
+set(module_dir "${CMAKE_INSTALL_LIBDIR}/${CORELANE_MODULE_FOLDER}")
 
 # --- The library and the tool.
 install(TARGETS corelane EXPORT corelaneTargets

@@ -54,7 +54,7 @@ if(STEP STREQUAL "tree")
   need_file("include/corelane/base/status.h")
   need_file("share/doc/corelane/LICENSE")
   if(DEVICES MATCHES "virtual")
-    need_file("${LIBDIR}/corelane/libcorelane_virtual.so")
+    need_file("${LIBDIR}/corelane/${interface}/libcorelane_virtual.so")
   endif()
   # The library carries its version of the interface, and no engine.
   step_run(COMMAND readelf -d "${tree}/${LIBDIR}/libcorelane.so.${interface}" OUT dynamic)
@@ -66,10 +66,10 @@ if(STEP STREQUAL "tree")
   endif()
   # What runs is here or the system's: the checkout, with the engine's wheel, may be gone.
   if(BUNDLED)
-    need_file("${LIBDIR}/corelane/engine/libopenvino.so.*")
-    need_file("${LIBDIR}/corelane/engine/libonnxruntime.so.*")
-    file(GLOB programs "${tree}/bin/*" "${tree}/${LIBDIR}/*.so" "${tree}/${LIBDIR}/corelane/*.so"
-      "${tree}/${LIBDIR}/corelane/engine/*.so*")
+    need_file("${LIBDIR}/corelane/${interface}/engine/libopenvino.so.*")
+    need_file("${LIBDIR}/corelane/${interface}/engine/libonnxruntime.so.*")
+    file(GLOB programs "${tree}/bin/*" "${tree}/${LIBDIR}/*.so" "${tree}/${LIBDIR}/corelane/${interface}/*.so"
+      "${tree}/${LIBDIR}/corelane/${interface}/engine/*.so*")
     list(FILTER programs EXCLUDE REGEX "/ggml-rknn$") # A script.
     foreach(program IN LISTS programs)
       step_run(COMMAND ldd "${program}" OUT needs)

@@ -8,6 +8,7 @@
 #include "base/text_parts.h"
 #include "base/trust/file_names.h"
 #include "base/trust/secure_environment.h"
+#include "corelane/base/api.h"
 #include "corelane/base/file.h"
 
 namespace corelane::device {
@@ -71,8 +72,13 @@ std::vector<fs::path> driver_folders() {
       return {};
     }));
   }
-  // Beside the library, as it is installed, and as it is built.
+  // Beside the library, as it is installed, and as it is built. A folder for each interface: those
+  // of another version may be installed, too.
   const fs::path own = own_directory();
+  const fs::path interface =
+      fmt::format("corelane/{}.{}", CORELANE_VERSION_MAJOR, CORELANE_VERSION_MINOR);
+  add(own / interface);
+  add((own / ".." / "lib" / interface).lexically_normal());
   add(own / "corelane");
   add((own / ".." / "lib" / "corelane").lexically_normal());
   add(own);
