@@ -4,7 +4,6 @@
 
 #include "cli/options.h"
 #include "corelane/base/file.h"
-#include "corelane/program/program_file.h"
 #include "corelane/runtime/external_data.h"
 
 namespace corelane::cli {
@@ -34,16 +33,9 @@ Status check_kept(const OutputFile& output, const ReadFiles& read) {
 }  // namespace
 
 std::vector<fs::path> external_data_of(const fs::path& model, const fs::path& data_root) {
-  std::vector<fs::path> files;
   const auto bytes = MappedFile::open(model);
-  if (!bytes || detect_file_kind(bytes->bytes()) != FileKind::kOnnx) return files;
-  const auto locations = external_data_locations(bytes->bytes());
-  if (!locations) return files;
-  std::error_code ec;
-  const fs::path root = data_root.empty() ? model.parent_path() : data_root;
-  for (const std::string& location : *locations)
-    if (const fs::path file = root / location; fs::is_regular_file(file, ec)) files.push_back(file);
-  return files;
+  if (!bytes) return {};
+  return external_data_files(bytes->bytes(), data_root.empty() ? model.parent_path() : data_root);
 }
 
 std::vector<fs::path> possible_files(const std::vector<std::string>& items) {

@@ -30,9 +30,8 @@ def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequen
     layout "nhwc" or "nchw" is what inputs of rank 4 are offered in; io_dtype is the type that float
     inputs and outputs report; metadata is kept with the model's own. attach: device kind to file; states: output to
     the input of the next run that it is, which stays on the device (docs/state.md)."""
-    source: Any = _source(model)
-    if metadata:
-        source, data_root = _annotated(source, metadata, data_root)
+    given: Any = _source(model)
+    source, root = _annotated(given, metadata, data_root) if metadata else (given, data_root)
     options = {
         "input_shapes": {str(k): _dims(v) for k, v in (input_shapes or {}).items()},
         "dims": {str(k): int(v) for k, v in (dims or {}).items()},
@@ -44,14 +43,14 @@ def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequen
         "precompile": bool(precompile), "device": device, "remove_weights": bool(remove_weights),
         "allow_known_wrong": bool(allow_known_wrong), "strict_links": bool(strict_links),
         "attach": {str(k): os.fsdecode(v) for k, v in (attach or {}).items()},
-        "data_root": None if data_root is None else os.fsdecode(data_root)}
+        "data_root": None if root is None else os.fsdecode(root)}
     try:
         program = _native.compile(source, options)
     except StatusError as error:
         raise translated(error, strict=False, function="") from None
     if output is None:
         return program
-    write_program(os.fsdecode(output), program, source)
+    write_program(os.fsdecode(output), program, files_of(given, data_root, (attach or {}).values()))
     return None
 
 
@@ -66,14 +65,26 @@ def _source(model: Any) -> Any:
     raise TypeError(f"model: expected a path or bytes of an ONNX model, given {type(model).__name__}")
 
 
-def write_program(path: str, program: bytes, source: Any) -> None:
+def files_of(source: Any, data_root: Any = None, attached: Iterable[Any] = ()) -> list[str]:
+    """What a program is made of: the model, a path or bytes, its external data, and attached images."""
+    files = [source] if isinstance(source, str) else []
+    try:
+        files += map(os.fsdecode, _native.external_data(source, "" if data_root is None else os.fsdecode(data_root)))
+    except StatusError as error:
+        raise translated(error, strict=False, function="") from None
+    return files + [os.fsdecode(path) for path in attached]
+
+
+def write_program(path: str, program: bytes, sources: Sequence[str]) -> None:
     """Writes the file as a whole or not at all: readers see the old one until then. It has at most the permissions
-    of `source`. InvalidArgument when it would replace `source`, the path of the model."""
-    if isinstance(source, str) and os.path.exists(path) and os.path.samefile(source, path):
-        raise InvalidArgument(f"output {path} is the model itself; give another name so that it is kept")
+    of each of `sources`. InvalidArgument when it would replace one of them."""
+    for source in sources:
+        if os.path.exists(path) and os.path.exists(source) and os.path.samefile(source, path):
+            raise InvalidArgument(f"output {path} is {source}, which the program is made of; "
+                                  "give another name so that it is kept")
     draft = f"{path}.{os.getpid()}.{secrets.token_hex(4)}.part"
     try:
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _mode_for(path, source)),
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _mode_for(path, sources)),
                   "wb") as file:
             file.write(program)
         os.replace(draft, path)
@@ -83,20 +94,20 @@ def write_program(path: str, program: bytes, source: Any) -> None:
         raise
 
 
-def _mode_for(path: str, source: Any) -> int:
-    """Of a program made of `source`: nobody reads it who may not read the model. (The kernel takes the umask
+def _mode_for(path: str, sources: Sequence[str]) -> int:
+    """Of a program made of `sources`: nobody reads it who may not read all of them. (The kernel takes the umask
     off.)"""
-    if not isinstance(source, str):
-        return 0o666
     folder = os.stat(os.path.dirname(path) or ".")
-    try:
-        model = os.stat(source)
-    except OSError:
-        return 0o600  # It went meanwhile.
     group = folder.st_gid if folder.st_mode & stat.S_ISGID else os.getegid()
-    # Another group has what everybody has.
-    mode = model.st_mode if model.st_gid == group else model.st_mode & (~0o070 | (model.st_mode & 0o007) << 3)
-    return mode & 0o666
+    widest = 0o666
+    for source in sources:
+        try:
+            file = os.stat(source)
+        except OSError:
+            return 0o600  # It went meanwhile.
+        # Another group has what everybody has.
+        widest &= file.st_mode if file.st_gid == group else file.st_mode & (~0o070 | (file.st_mode & 0o007) << 3)
+    return widest
 
 
 def _dims(shape: Sequence[int]) -> list[int]:

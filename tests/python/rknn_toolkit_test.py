@@ -11,7 +11,7 @@ import corelane
 from corelane import _native
 from corelane.rknn_toolkit import RKNN
 from corelane.rknnlite import RKNNLite
-from python_support import X, relu_model
+from python_support import X, model_of, relu_model
 from rknn_support import (MEAN, STD, ToolkitCase, detection, log_lines, normalised, orientation, page,
                           reference)
 
@@ -210,7 +210,7 @@ class Tables(ToolkitCase):
         self.assertFalse(os.path.exists(self.path("x.rknn")))
         model = self.save("kept.onnx", relu_model((1, 4)))
         self.assertEqual((rknn.load_onnx(model), rknn.build(do_quantization=False)), (0, 0))
-        self.refused(-1, lambda: rknn.export_rknn(model), "the model itself")
+        self.refused(-1, lambda: rknn.export_rknn(model), "the program is made of")
 
     def test_other_formats_and_functions_say_the_way(self):
         rknn = RKNN()
@@ -257,6 +257,30 @@ class Tables(ToolkitCase):
         finally:
             os.umask(old)
         self.assertEqual(mode(program), 0o640)
+
+    def test_a_program_is_no_wider_than_whatever_else_it_is_made_of(self):
+        def mode(path):
+            return os.stat(path).st_mode & 0o777
+
+        import onnx
+        weights, program, model = self.path("weights.bin"), self.path("made.rknn"), self.path("external.onnx")
+        inline = model_of([onnx.helper.make_node("Add", ["x", "w"], ["y"])], [("x", (1, 4))], [("y", (1, 4))],
+                          initializer=[onnx.numpy_helper.from_array(X, "w")])
+        onnx.save_model(onnx.load_model_from_string(inline), model, save_as_external_data=True,
+                        location="weights.bin", size_threshold=0)
+        os.chmod(weights, 0o600)
+        self.assertEqual(mode(model), 0o644)
+        corelane.compile(model, program)
+        self.assertEqual(mode(program), 0o600)
+        with open(model, "rb") as file:
+            corelane.compile(file.read(), program, data_root=os.path.dirname(model))
+        self.assertEqual(mode(program), 0o600)
+        with self.assertRaisesRegex(RuntimeError, "weights.bin.* the program is made of"):
+            corelane.compile(model, weights)
+        os.chmod(weights, 0o644)
+        os.chmod(model, 0o600)
+        corelane.compile(model, program, metadata={"k": "v"})
+        self.assertEqual(mode(program), 0o600)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,13 @@ from ._quantizing import custom_operators, real_onnx
 
 
 class LoadedModel:
-    """source: a path, or bytes. inputs: descriptions in model order, as compile() sees them."""
+    """given: what load_onnx() took, a path or bytes. source: the model that build() compiles, likewise. inputs:
+    descriptions in model order, as compile() sees them."""
 
     def __init__(self, model: Any, inputs: Any, input_size_list: Any, outputs: Any,
                  operators: Mapping[str, CustomOperator]):
-        self.source = _described(_source(model), operators)
+        self.given = _source(model)
+        self.source = _described(self.given, operators)
         self._custom = ["*"] if operators else []
         description = self._describe()
         if _differs(inputs, description["inputs"]) or _differs(outputs, description["outputs"]):

@@ -11,7 +11,7 @@ import numpy as np
 from .. import _native
 from .._arrays import dtype_of
 from .._compiling import compile as compile_model
-from .._compiling import write_program
+from .._compiling import files_of, write_program
 from .._rknn.door import FAILURES, PLATFORM_KEY, RuntimeDoor
 from .._rknn.log import UsageError
 from . import _analysis, _dataset, _quantizing
@@ -135,7 +135,7 @@ class RKNN(RuntimeDoor):
             raise UsageError("cpp_gen_cfg is not served; examples/ has C and C++ programs to start from")
         if self._built is None:
             raise UsageError("there is no program yet; call build() first")
-        write_program(os.fsdecode(path), self._built, self._loaded.source if self._loaded else None)
+        write_program(os.fsdecode(path), self._built, files_of(self._loaded.given) if self._loaded else [])
 
     # --- On a device.
 

@@ -1,4 +1,5 @@
-// corelane._native.compile, describe and network: what `corelane compile` does, for Python.
+// corelane._native.compile, describe, network and external_data: what `corelane compile` does, for
+// Python.
 #include "adapters/python/py_compile.h"
 
 #include <nanobind/stl/map.h>
@@ -14,6 +15,7 @@
 #include "corelane/base/file.h"
 #include "corelane/onnx/onnx_import.h"
 #include "corelane/program/program_file.h"
+#include "corelane/runtime/external_data.h"
 #include "corelane/runtime/file_kind.h"
 #include "corelane/runtime/program.h"
 
@@ -173,12 +175,34 @@ nb::bytes network(nb::handle model, const nb::dict& given) {
   return as_bytes(value_of(without_lock([&] { return network_of(source, options); })));
 }
 
+Result<std::vector<std::filesystem::path>> external_data_of(const ModelSource& source,
+                                                            std::filesystem::path root) {
+  if (!source.is_path()) {
+    if (root.empty()) return std::vector<std::filesystem::path>{};
+    return external_data_files(source.bytes(), root);
+  }
+  CORELANE_ASSIGN(const auto mapped, MappedFile::open(source.path()));
+  if (root.empty()) root = std::filesystem::path(source.path()).parent_path();
+  return external_data_files(mapped.bytes(), root);
+}
+
+/// Paths of the files, as bytes, that hold constants of an ONNX model. None of bytes without a
+/// root.
+nb::list external_data(nb::handle model, const std::string& root) {
+  const ModelSource source(model);
+  nb::list files;
+  for (const auto& file : value_of(without_lock([&] { return external_data_of(source, root); })))
+    files.append(nb::bytes(file.c_str(), file.native().size()));
+  return files;
+}
+
 }  // namespace
 
 void bind_compile(nb::module_& module) {
   using nb::arg;
   module.def("compile", &compile, arg("model"), arg("options") = nb::dict());
   module.def("describe", &describe, arg("model"), arg("options") = nb::dict());
+  module.def("external_data", &external_data, arg("model"), arg("root") = "");
   module.def("network", &network, arg("model"), arg("options") = nb::dict());
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/onnx_fields.h"
 #include "base/wire.h"
+#include "corelane/program/program_file.h"
 #include "onnx/graph/onnx_message.h"
 
 namespace corelane {
@@ -47,6 +48,19 @@ Result<std::vector<std::string>> external_data_locations(ByteSpan model) {
   std::vector<std::string> locations;
   CORELANE_TRY(walk(Kind::kModel, model, 0, locations));
   return locations;
+}
+
+std::vector<std::filesystem::path> external_data_files(ByteSpan model,
+                                                       const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  if (detect_file_kind(model) != FileKind::kOnnx) return files;
+  const auto locations = external_data_locations(model);
+  if (!locations) return files;
+  std::error_code ec;
+  for (const std::string& location : *locations)
+    if (auto file = folder / location; std::filesystem::is_regular_file(file, ec))
+      files.push_back(std::move(file));
+  return files;
 }
 
 }  // namespace corelane

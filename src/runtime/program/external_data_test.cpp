@@ -1,7 +1,11 @@
 #include "corelane/runtime/external_data.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include "corelane/base/file.h"
 #include "runtime/testing/onnx_builder.h"
 
 namespace corelane {
@@ -24,6 +28,19 @@ TEST(ExternalData, LocationsAreListedOnceInOrder) {
   const auto locations = external_data_locations(as_byte_span(model_with_external()));
   ASSERT_TRUE(locations) << locations.error().to_string();
   EXPECT_EQ(*locations, (std::vector<std::string>{"weights.bin", "more/weights.bin"}));
+}
+
+TEST(ExternalData, FilesAreTheLocationsThatAreThere) {
+  std::string name = ::testing::TempDir() + "corelane-external-XXXXXX";
+  const std::filesystem::path folder = ::mkdtemp(name.data());
+  const std::string model = model_with_external();
+  EXPECT_THAT(external_data_files(as_byte_span(model), folder), ::testing::IsEmpty());
+  ASSERT_TRUE(write_file_atomic(folder / "more/weights.bin", {}).ok());
+  EXPECT_THAT(external_data_files(as_byte_span(model), folder),
+              ::testing::ElementsAre(folder / "more/weights.bin"));
+  EXPECT_THAT(external_data_files(as_byte_span(model).first(7), folder), ::testing::IsEmpty())
+      << "that is no model";
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ExternalData, ModelWithoutAnyHasNone) {
