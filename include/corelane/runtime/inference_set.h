@@ -177,7 +177,9 @@ class CORELANE_API InferenceSet {
   Result<int> fd();
 
   /// Cancels the first inference with this id that is in flight: true where it had not started; it
-  /// completes with kCancelled. One that runs goes on, and makes no further attempt.
+  /// completes with kCancelled. One that runs goes on, and makes no further attempt. One whose
+  /// submit() waits for room waits no more: false, and submit() fails with kCancelled, unless room
+  /// came first.
   bool cancel(std::uint64_t id);
   /// Waits until nothing is in flight; false when `until` came first.
   bool drain(TimePoint until = kNever);

@@ -88,6 +88,7 @@ Result<std::shared_ptr<SetCore>> SetCore::create(const Program& program,
     CORELANE_ASSIGN(item.context, activations.empty()
                                       ? program.new_context()
                                       : activations[i % activations.size()].new_context());
+    if (options.room_time > Duration{0}) item.given_up = std::make_shared<std::atomic<bool>>(false);
   }
   if (!options.replay) return core;
   device::ObserverOptions watch;
@@ -196,6 +197,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
     item.attempts = item.losses = 0;
     item.failures.clear();
     item.cancelled = false;
+    if (item.given_up) item.given_up->store(false);
     item.done.swap(done);
     item.has_status = false;
     item.observed = observed;
@@ -213,7 +215,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
   });
   if (refused.ok()) return {};
   const MutexLock lock(mutex_);
-  if (ended_ && refused.code() == Code::kBusy) refused = ended();
+  if (refused.code() == Code::kBusy) refused = why_no_room(items_[index], std::move(refused));
   table_.refuse(index);
   items_[index].done.swap(done);
   items_[index].status = refused;
@@ -225,6 +227,12 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
   return refused;
 }
 
+Status SetCore::why_no_room(const Item& item, Status busy) const {
+  if (ended_) return ended();
+  if (!item.cancelled || item.given_up == nullptr) return busy;
+  return error(Code::kCancelled, "inference {} was cancelled while it waited for room", item.id);
+}
+
 Status SetCore::start(std::size_t index, TimePoint room_until) {
   if (options_.attempt_time == Duration{0}) {
     finished(index, error(Code::kTimeout, "the time of an attempt is 0: none can begin"));
@@ -234,7 +242,7 @@ Status SetCore::start(std::size_t index, TimePoint room_until) {
   run.cores = options_.cores;
   run.priority = options_.priority;
   run.room_until = room_until;
-  if (room_until != TimePoint{}) run.give_up = given_up_;
+  if (room_until != TimePoint{}) run.give_up = items_[index].given_up;
   run.timeout = options_.attempt_time.value_or(Duration{0});
   // Not where a user's callback follows, which may submit again, or take long.
   const bool no_callback = !items_[index].done && !options_.in_order;
@@ -490,6 +498,7 @@ bool SetCore::cancel(std::uint64_t id) {
     if (!index) return false;
     Item& item = items_[*index];
     item.cancelled = true;
+    if (item.given_up) item.given_up->store(true);
     was_parked = unpark(item, cancelled);
     inference = item.inference;
   }
@@ -526,8 +535,8 @@ void SetCore::shutdown() {
     const MutexLock lock(mutex_);
     if (ended_) return;
     ended_ = true;
-    given_up_->store(true);
     for (const std::size_t index : table_.all_in_flight()) {
+      if (items_[index].given_up) items_[index].given_up->store(true);
       attempts.push_back(items_[index].inference);
       if (unpark(items_[index], ended())) parked.push_back(index);
     }

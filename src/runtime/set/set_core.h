@@ -66,6 +66,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
     std::uint32_t losses = 0;  ///< Of these attempts, those that a loss of the device ended.
     bool parked = false;       ///< Waits until the device is back.
     bool cancelled = false;
+    /// Its submission no longer waits for room. Null: none waits.
+    std::shared_ptr<std::atomic<bool>> given_up;
     SetCallback done;
     Status status;
     bool has_status = false;  ///< Not before its first inference has ended, nor in flight.
@@ -89,6 +91,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   Status check(const SetHandle& handle) const;
   Status check_process() const;
   Status ended() const;
+  /// Of a submission that found no room: cancelled where that ended its wait.
+  Status why_no_room(const Item& item, Status busy) const CORELANE_REQUIRES(mutex_);
   /// The next attempt, which waits for room until `room_until`. A failure: the device has not taken
   /// it.
   Status start(std::size_t index, TimePoint room_until);
@@ -139,8 +143,6 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   std::atomic<std::uint64_t> completions_{0};  ///< How often one has completed.
   std::atomic<bool> spinning_{false};
   bool ended_ CORELANE_GUARDED_BY(mutex_) = false;
-  /// ended_, for submissions that wait for room.
-  const std::shared_ptr<std::atomic<bool>> given_up_ = std::make_shared<std::atomic<bool>>(false);
   SureDeque<Delivery> deliveries_ CORELANE_GUARDED_BY(mutex_);
   bool delivering_ CORELANE_GUARDED_BY(mutex_) = false;
   device::UniqueFd fd_ CORELANE_GUARDED_BY(mutex_);

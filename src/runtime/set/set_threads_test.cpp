@@ -168,19 +168,35 @@ TEST(SetThreads, AForkedChildIsRefused) {
   EXPECT_TRUE(set.collect().value().status().ok());
 }
 
-TEST(SetThreads, AShutDownEndsASubmissionThatWaitsForRoom) {
+/// What a submission that finds no room ends with, once `end` was called meanwhile.
+template <class End>
+Status submitted_without_room(InferenceSet& set, const SetBench& bench, const SetHandle& handle,
+                              End end) {
+  auto sent = std::async(std::launch::async, [&] { return set.submit(handle, 2); });
+  while (set.figures().in_flight == 0) std::this_thread::yield();
+  end();
+  while (sent.wait_for(milliseconds(1)) != std::future_status::ready)
+    bench.clock->advance(milliseconds(10));
+  return sent.get();
+}
+
+TEST(SetThreads, CancellingAndShuttingDownEndASubmissionThatWaitsForRoom) {
   const SetBench bench("null:generic:1?a=36000000s&depth=1");
   InferenceSet others = bench.set({.size = 2});
   for (std::uint64_t id = 0; id < 2; ++id)
     ASSERT_TRUE(others.submit(others.acquire().value(), id).ok()) << "one runs, one waits";
   InferenceSet set = bench.set({.size = 1, .room_time = seconds(60)});
   const SetHandle handle = set.acquire().value();
-  auto sent = std::async(std::launch::async, [&] { return set.submit(handle, 2); });
-  while (set.figures().in_flight == 0) std::this_thread::yield();
-  set.shutdown();
-  while (sent.wait_for(milliseconds(1)) != std::future_status::ready)
-    bench.clock->advance(milliseconds(10));
-  EXPECT_EQ(sent.get().code(), Code::kCancelled);
+  const TimePoint begin = bench.clock->now();
+  for (int turn = 0; turn < 2; ++turn) {
+    const Status cancelled =
+        submitted_without_room(set, bench, handle, [&] { EXPECT_FALSE(set.cancel(2)); });
+    EXPECT_EQ(cancelled.code(), Code::kCancelled) << cancelled.to_string();
+    EXPECT_EQ(set.figures().held, 1U) << "the handle is its user's";
+  }
+  EXPECT_EQ(submitted_without_room(set, bench, handle, [&] { set.shutdown(); }).code(),
+            Code::kCancelled);
+  EXPECT_LT(bench.clock->now() - begin, seconds(60)) << "nobody waited for the time to pass";
   EXPECT_EQ(others.figures().in_flight, 2U);
 }
 
