@@ -59,13 +59,13 @@ class Passage {
  public:
   explicit Passage(BatchPart batch) : batch_(batch), items_(batch.size()) {}
 
-  /// Gives their data back to the requests that have no result, so that they can run again: to all
-  /// after a failure of the call.
+  /// Gives the requests their data back: what this call is a part of may run them again. Their
+  /// results go after a failure of the call.
   void end(bool failed) {
     for (std::size_t i = 0; i < items_.size(); ++i) {
       Dict& values = batch_[i]->values;
       if (failed || !batch_[i]->failure().ok()) values.erase(kResult);
-      if (items_[i].given && !values.contains(kResult)) values[kData] = std::move(*items_[i].given);
+      if (items_[i].given) values[kData] = std::move(*items_[i].given);
     }
   }
 

@@ -79,6 +79,26 @@ TEST_F(Sequential, StageOfOneIsCalledForEachItem) {
   EXPECT_THAT(bench.calls, ElementsAre("one:x", "one:y", "one:z", "net:xone,yone,zone"));
 }
 
+TEST_F(Sequential, ARequestHasItsOwnDataAfterACallForWhatFailsLater) {
+  bench.add("picky", {.range = {1, 2}, .repeatable = true, .forward = [](Batch items) -> Status {
+                        for (const RequestPtr& one : items)
+                          if (text_at(*one, kData).starts_with("bad"))
+                            return error(Code::kEngineFailed, "a bad item");
+                        for (const RequestPtr& one : items)
+                          one->values[kResult] = text_at(*one, kData) + "p";
+                        return {};
+                      }});
+  for (const char* text : {"Range(range=\"1,8\")[S[a,picky]]", "S[S[a,one],picky]"}) {
+    const std::vector<std::string> data = {"x", "y", "z", "bad"};
+    run(text, data);
+    EXPECT_FALSE(status.ok()) << "the scheduler runs each again, alone";
+    for (std::size_t i = 0; i < data.size(); ++i)
+      EXPECT_EQ(text_at(*batch[i], kData), data[i]) << text;
+  }
+  EXPECT_THAT(run("S[a,b]", {"x"}), ElementsAre("xab"));
+  EXPECT_EQ(text_at(*batch[0], kData), "x");
+}
+
 TEST_F(Sequential, BrokenFirstItemDoesNotStopTheOthers) {
   bench.add("decode", {.range = {1, 1}, .forward = [](Batch one) {
                          const std::string data = text_at(*one[0], kData);

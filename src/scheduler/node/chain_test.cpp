@@ -1,8 +1,10 @@
 #include "scheduler/node/chain.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "corelane/scheduler/stage.h"
 #include "scheduler/testing/virtual_bench.h"
@@ -42,6 +44,31 @@ class Broken final : public Backend {
   const std::string how_;
   std::vector<RequestPtr> kept_;
 };
+
+/// A value that cannot be copied once `armed`.
+struct Uncopyable {
+  static inline bool armed = false;
+  Uncopyable() = default;
+  Uncopyable(const Uncopyable&) {
+    if (armed) throw std::runtime_error("no copy");
+  }
+};
+
+TEST(Chain, ASchedulerOfTheUsersHasNoFiguresAndMayGetAnyValue) {
+  VirtualBench bench;
+  ASSERT_TRUE(
+      bench.registry.add("Own", [](const BackendSurroundings&) { return std::make_unique<Own>(); })
+          .ok());
+  ASSERT_TRUE(bench.open({{"Interpreter::backend", "Own"}}).ok());
+  EXPECT_EQ(bench.pipeline.prometheus_text(), "");
+  Dict request = VirtualBench::request(1);
+  request["mine"] = Uncopyable();
+  Uncopyable::armed = true;
+  const Status failed = bench.pipeline.run(request);
+  Uncopyable::armed = false;
+  EXPECT_EQ(failed.code(), Code::kEngineFailed);
+  EXPECT_THAT(failed.to_string(), ::testing::HasSubstr("no copy"));
+}
 
 TEST(Chain, EachPartCanBeReplaced) {
   for (const std::string key :

@@ -129,9 +129,19 @@ Result<std::shared_ptr<NodeHandle>> make_node(Result<NodeSettings> read,
 }
 
 /// The end of a request that a scheduler without tickets has run.
-void settle_plain(TicketState& ticket, const Request& request, const Status& status) {
-  Dict values = request.values;
-  Status why = status.ok() ? request.failure() : status;
+void settle_plain(TicketState& ticket, Request& request, const Status& status) {
+  Dict values;
+  // The backend may have kept the request. A value of the user's may throw when it is copied.
+  const Status copied = no_throw(
+      "copying the values of a request",
+      [&] {
+        Dict copies = request.values;
+        values.swap(copies);
+        return Status();
+      },
+      Code::kEngineFailed);
+  if (!copied.ok()) values.swap(request.values);
+  Status why = !status.ok() ? status : !request.failure().ok() ? request.failure() : copied;
   if (why.ok() && !values.contains(kResult))
     why = error(Code::kBadResult, "the backend left \"result\" of request {} out", ticket.id);
   if (!why.ok()) values.erase(kResult);
@@ -419,7 +429,7 @@ Statistics Pipeline::statistics() const {
 }
 
 std::string Pipeline::prometheus_text() const {
-  return node_ == nullptr ? std::string() : prometheus_of(statistics(), node_->name);
+  return !has_core(node_) ? std::string() : prometheus_of(statistics(), node_->name);
 }
 
 std::vector<BatchRecord> Pipeline::records() const {
