@@ -50,6 +50,33 @@ struct FullLine {
   std::shared_ptr<device::Completion> waiting;
 };
 
+/// Starts a job where two wait.
+class Pairs final : public device::Arbiter {
+ public:
+  std::optional<device::Grant> pick(std::span<const device::WaitingJob> waiting,
+                                    std::span<const device::CoreState> cores,
+                                    TimePoint /*now*/) const override {
+    if (waiting.size() < 2) return std::nullopt;
+    for (std::size_t core = 0; core < cores.size(); ++core)
+      if (cores[core].usable && !cores[core].busy)
+        return device::Grant{0, std::uint64_t{1} << core};
+    return std::nullopt;
+  }
+};
+
+TEST(LaneRoom, AJobThatStartsBecauseOfASubmissionMakesRoomForIt) {
+  device::LaneOptions options;
+  options.depth_limit = 1;
+  FakeDevice fake(1, options);
+  ASSERT_TRUE(fake.device->set_arbiter(std::make_shared<Pairs>()).ok());
+  const auto first = fake.queue->submit(fake.job());
+  ASSERT_TRUE(first) << first.error().to_string();
+  const auto second = fake.queue->submit(fake.job());
+  ASSERT_TRUE(second) << second.error().to_string();
+  EXPECT_TRUE((*first)->wait()) << "a thread was woken for it";
+  EXPECT_TRUE((*second)->cancel());
+}
+
 TEST(LaneRoom, WithoutATimeAFullLineRefusesAtOnce) {
   const FullLine line;
   EXPECT_EQ(line.fake.queue->submit(line.blocked()).error().code(), Code::kBusy);

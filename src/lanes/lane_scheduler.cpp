@@ -146,12 +146,12 @@ Status LaneScheduler::take(const std::shared_ptr<LanedJob>& job, bool caller_wai
       --want_room_;
       taken = table_.submit(job, caller_waits, clock_->now(), after);
     }
-    if (taken.ok()) {
-      if (job->from_callback) promise_worker();
-      call_workers(after);
-    } else {
+    if (!taken.ok())
       table_.refused(taken, clock_->now(), after);
-    }
+    else if (job->from_callback)
+      promise_worker();
+    // Also where it was refused: an arbiter may have let another job start meanwhile.
+    call_workers(after);
   }
   settle(after);
   return taken;

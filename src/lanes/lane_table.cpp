@@ -171,11 +171,11 @@ bool LaneTable::place(const std::shared_ptr<LanedJob>& job, TimePoint now, After
     grant(job, bits, now);
     return true;
   }
-  const bool full = this->full();
   advance(job->progress_, JobState::kWaiting);
   line_.add(facts_of(*job), job);
+  // An arbiter may let another job start because this one is there.
   schedule(now, after);
-  if (!full || !job->progress_.is(JobState::kWaiting)) return true;
+  if (!job->progress_.is(JobState::kWaiting) || !over_limit()) return true;
   line_.remove(*job);
   // The timer of its deadline may find it, and passes by.
   advance(job->progress_, JobState::kNew);

@@ -167,6 +167,7 @@ class LaneTable {
   /// Jobs that wait, for fences or cores.
   std::size_t waiting_count() const noexcept { return blocked_.size() + copying_ + line_.size(); }
   bool full() const noexcept { return depth_limit_ != 0 && waiting_count() >= depth_limit_; }
+  bool over_limit() const noexcept { return depth_limit_ != 0 && waiting_count() > depth_limit_; }
   Status refuse_full() const;
   bool place(const std::shared_ptr<LanedJob>& job, TimePoint now, Aftermath& after);
   void schedule(TimePoint now, Aftermath& after);
