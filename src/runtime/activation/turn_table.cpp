@@ -4,6 +4,8 @@
 #include <bit>
 #include <tuple>
 
+#include "base/later.h"
+
 namespace corelane::runtime {
 namespace {
 
@@ -137,7 +139,7 @@ void TurnTable::begin(const Candidate& candidate, TimePoint now) {
   for (auto& [number, holder] : members_)
     if ((holder.core_bits & member.core_bits) != 0) holder.in_turn = false;
   member.in_turn = true;
-  member.slice_end = now + slice_;
+  member.slice_end = later(now, slice_);
   TurnFigures& figures = member.figures;
   ++figures.turns;
   figures.longest_wait = std::max(figures.longest_wait, now - *member.candidate_since);
@@ -196,7 +198,7 @@ TimePoint TurnTable::next_due() const {
   for (const auto& [number, member] : members_) {
     const bool waits = !member.in_turn && !member.candidate_since && !member.waiting.empty();
     if (waits && member.options.timeout > Duration{})
-      due = std::min(due, member.waiting.begin()->second.second + member.options.timeout);
+      due = std::min(due, later(member.waiting.begin()->second.second, member.options.timeout));
   }
   return due;
 }

@@ -20,7 +20,8 @@ TimePoint at(int ms) { return TimePoint{} + milliseconds(ms); }
 /// A table, the numbers of its jobs, and the time.
 struct Turns {
   explicit Turns(int slice = 10, int longest_wait = 100)
-      : table(milliseconds(slice), milliseconds(longest_wait)) {}
+      : Turns(milliseconds(slice), milliseconds(longest_wait)) {}
+  Turns(Duration slice, Duration longest_wait) : table(slice, longest_wait) {}
   std::size_t join(std::uint64_t cores, const TurnOptions& options = {}) {
     return table.join(cores, options);
   }
@@ -109,6 +110,21 @@ TEST(TurnTable, AThresholdWaitsForJobsOrForItsTimeout) {
   const std::size_t two = turns.join(2, {.threshold = 3, .timeout = milliseconds(20)});
   for (int i = 0; i < 3; ++i) turns.arrive(two, 30);
   EXPECT_THAT(turns.decide(30), ElementsAre(3, 4));
+}
+
+TEST(TurnTable, TimesMayBeForEver) {
+  Turns turns(Duration::max(), milliseconds(1000));
+  const std::size_t low = turns.join(1);
+  const std::size_t high =
+      turns.join(1, {.threshold = 2, .timeout = Duration::max(), .priority = 5});
+  turns.arrive(high, 5);
+  EXPECT_THAT(turns.decide(5), IsEmpty());
+  EXPECT_EQ(turns.table.next_due(), kNever);
+  for (int i = 0; i < 4; ++i) turns.arrive(low, 5);
+  EXPECT_THAT(turns.decide(5), ElementsAre(2, 3));
+  turns.arrive(high, 6);
+  turns.end(low, 2, 5, 20);
+  EXPECT_THAT(turns.decide(20), ElementsAre(4)) << "its slice is not over";
 }
 
 TEST(TurnTable, AJobThatIsWithdrawnMakesNoCandidate) {

@@ -210,6 +210,19 @@ TEST(InferenceSet, AnIdThatWasNeverSubmittedIsNoHang) {
   EXPECT_FALSE(set.cancel(9));
 }
 
+TEST(InferenceSet, OfTwoWithOneIdTheOneInFlightIsCancelled) {
+  SetBench bench("null:rk3566?a=10ms");
+  InferenceSet set = bench.set({.size = 3});
+  ASSERT_TRUE(set.submit(set.acquire().value(), 7).ok());
+  bench.clock->advance(milliseconds(10));
+  EXPECT_EQ(set.figures().completed, 1U);
+  ASSERT_TRUE(set.submit(set.acquire().value(), 1).ok());
+  ASSERT_TRUE(set.submit(set.acquire().value(), 7).ok());
+  EXPECT_TRUE(set.cancel(7)) << "the second, which waits for the core";
+  EXPECT_TRUE(set.collect_id(7).value().status().ok());
+  EXPECT_EQ(set.collect_id(7).value().status().code(), Code::kCancelled);
+}
+
 TEST(InferenceSet, OrderIsThatOfSubmissionOnRequest) {
   for (const bool in_order : {false, true}) {
     SetBench bench("null:rk3588?a=10ms");

@@ -55,6 +55,15 @@ Status check_options(const Program& program, const SetOptions& options) {
   return {};
 }
 
+/// How long a replay that found no room waits before it tries again.
+constexpr Duration kRoomStep = std::chrono::milliseconds(5);
+
+/// The thread of the process that replays inferences which have waited for room.
+struct ReplayThread {
+  std::shared_ptr<dispatch::CallbackThread> thread =
+      std::make_shared<dispatch::CallbackThread>(real_clock(), "corelane-replay", "runtime");
+};
+
 /// The thread of the process that frees sets whose last reference was dropped by a thread that a
 /// job waits for.
 struct EndThread {
@@ -142,6 +151,11 @@ Status SetCore::ended() const {
                program_.description().name);
 }
 
+void SetCore::note_users() {
+  const MutexLock lock(mutex_);
+  many_users_ = true;
+}
+
 /// One thread that acquires, and collects later, waits for itself once all handles are out.
 void SetCore::note_user() {
   const std::thread::id me = std::this_thread::get_id();
@@ -150,7 +164,8 @@ void SetCore::note_user() {
 }
 
 bool SetCore::nobody_else_acts() const {
-  return !many_users_ && table_.figures().in_flight == 0 && deliveries_.empty() && !fd_;
+  return !many_users_ && calling_ == 0 && table_.figures().in_flight == 0 && deliveries_.empty() &&
+         !fd_;
 }
 
 Result<SetHandle> SetCore::acquire(TimePoint until) {
@@ -194,7 +209,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
     CORELANE_TRY(table_.submit(index, id));
     Item& item = items_[index];
     item.id = id;
-    item.attempts = item.losses = 0;
+    item.attempts = item.losses = item.retries = 0;
     item.failures.clear();
     item.cancelled = false;
     if (item.given_up) item.given_up->store(false);
@@ -214,16 +229,22 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
     return start(index, waits ? later(clock_->now(), options_.room_time) : TimePoint{});
   });
   if (refused.ok()) return {};
-  const MutexLock lock(mutex_);
-  if (refused.code() == Code::kBusy) refused = why_no_room(items_[index], std::move(refused));
-  table_.refuse(index);
-  items_[index].done.swap(done);
-  items_[index].status = refused;
-  items_[index].has_status = true;
-  // Threads that wait for this id, or for the end of what is in flight, look again.
-  completed_.notify_all();
-  idle_.notify_all();
-  available_.notify_all();
+  {
+    const MutexLock lock(mutex_);
+    if (refused.code() == Code::kBusy) refused = why_no_room(items_[index], std::move(refused));
+    table_.refuse(index);
+    items_[index].done.swap(done);
+    items_[index].status = refused;
+    items_[index].has_status = true;
+    // What completed behind it may be the next in order.
+    if (options_.in_order) queue_deliveries();
+    update_fd();
+    // Threads that wait for this id, or for the end of what is in flight, look again.
+    completed_.notify_all();
+    idle_.notify_all();
+    available_.notify_all();
+  }
+  deliver({});
   return refused;
 }
 
@@ -267,7 +288,7 @@ Status SetCore::start(std::size_t index, TimePoint room_until) {
 
 bool SetCore::may_retry(const Item& item, const Status& status) const {
   const bool worth_it = status.code() == Code::kTimeout || status.code() == Code::kDeviceReset;
-  return worth_it && !item.cancelled && !ended_ && item.attempts - item.losses <= options_.retries;
+  return worth_it && !item.cancelled && !ended_ && item.retries < options_.retries;
 }
 
 bool SetCore::park(Item& item, const Status& status) {
@@ -296,20 +317,46 @@ void SetCore::replay() noexcept {
       parked_ -= again.size();
     }
     if (again.empty()) return;
-    for (const std::size_t index : again) start_again(index);
+    bool room = true;
+    for (const std::size_t index : again) room = start_again(index, true) && room;
+    if (!room) return replay_later();
   }
 }
 
-void SetCore::start_again(std::size_t index) noexcept {
+/// Whoever fills the device's line first after its return would else end what waits for it.
+void SetCore::replay_later() noexcept {
+  // Without a timer the next call of collect() or acquire() does it.
+  const Status ignored = no_throw("replaying inferences", [&] {
+    clock_->call_at(later(clock_->now(), kRoomStep), [weak = weak_from_this()] {
+      // Not in the clock's thread, for which users' time limits wait.
+      if (auto alive = weak.lock())
+        per_process<ReplayThread>().thread->post_or_call([last = std::move(alive)]() mutable {
+          const dispatch::AwaitedScope other_sets_wait(true);
+          const std::shared_ptr<SetCore> core = std::move(last);
+          core->replay();
+        });
+    });
+    return Status();
+  });
+}
+
+bool SetCore::start_again(std::size_t index, bool replayed) noexcept {
   const Status refused = no_throw("a further attempt", [&] { return start(index, TimePoint{}); });
-  if (refused.ok()) return;
+  if (refused.ok()) return true;
   {
     const MutexLock lock(mutex_);
     Item& item = items_[index];
+    const bool waits = replayed && refused.code() == Code::kBusy && !item.cancelled && !ended_;
+    if (waits) {
+      ++parked_;
+      item.parked = true;
+      return false;
+    }
     item.failures.push_back(refused);
-    if (park(item, refused)) return;
+    if (park(item, refused)) return true;
   }
   conclude(index, refused);
+  return true;
 }
 
 void SetCore::finished(std::size_t index, const Status& status) noexcept {
@@ -329,11 +376,12 @@ void SetCore::finished(std::size_t index, const Status& status) noexcept {
       item.record.run = attempt.stamps();
     }
     again = may_retry(item, status);
+    if (again) ++item.retries;
     parked = park(item, status);
     if (!again && !parked) delivery = complete(index, status, now);
   }
   if (again)
-    start_again(index);
+    start_again(index, false);
   else if (!parked)
     deliver(std::move(delivery));
   replay();  // The device may be back already.
@@ -391,8 +439,12 @@ void SetCore::queue_deliveries() {
 }
 
 void SetCore::deliver(Delivery one) noexcept {
-  const auto call = [](Delivery& delivery) {
+  const auto call = [this](Delivery& delivery) {
+    ++calling_;
     run_callback("runtime", "a callback of an inference set", delivery.first, delivery.second);
+    if (--calling_ != 0) return;
+    const MutexLock lock(mutex_);
+    available_.notify_all();  // A thread that waits for a handle may be alone from now on.
   };
   if (one.first) call(one);
   while (options_.in_order) {
@@ -494,7 +546,7 @@ bool SetCore::cancel(std::uint64_t id) {
   bool was_parked = false;
   {
     const MutexLock lock(mutex_);
-    index = table_.find(id);
+    index = table_.find_in_flight(id);
     if (!index) return false;
     Item& item = items_[*index];
     item.cancelled = true;

@@ -42,6 +42,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   Status release(const SetHandle& handle);
   Result<int> fd();
   bool cancel(std::uint64_t id);
+  /// Another thread may use the set.
+  void note_users();
   bool drain(TimePoint until);
   Status wait_idle(TimePoint until);
   void shutdown();
@@ -63,8 +65,9 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
     Inference inference;  ///< The attempt in flight.
     SureVector<Status> failures;
     std::uint32_t attempts = 0;
-    std::uint32_t losses = 0;  ///< Of these attempts, those that a loss of the device ended.
-    bool parked = false;       ///< Waits until the device is back.
+    std::uint32_t losses = 0;   ///< How often a loss of the device ended it.
+    std::uint32_t retries = 0;  ///< Further attempts that were none of the losses'.
+    bool parked = false;        ///< Waits until the device is back.
     bool cancelled = false;
     /// Its submission no longer waits for room. Null: none waits.
     std::shared_ptr<std::atomic<bool>> given_up;
@@ -97,13 +100,16 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   /// it.
   Status start(std::size_t index, TimePoint room_until);
   void finished(std::size_t index, const Status& status) noexcept;
-  /// A further attempt. Where the device refuses it, the inference ends, or is parked.
-  void start_again(std::size_t index) noexcept;
+  /// A further attempt. Where the device refuses it, the inference ends, or is parked: false where
+  /// a replay found no room.
+  bool start_again(std::size_t index, bool replayed) noexcept;
   bool may_retry(const Item& item, const Status& status) const CORELANE_REQUIRES(mutex_);
   /// Parks an inference that a loss of the device ended, where it may run again.
   bool park(Item& item, const Status& status) CORELANE_REQUIRES(mutex_);
   /// Starts what is parked, once the device is back.
   void replay() noexcept;
+  /// The same, after some time.
+  void replay_later() noexcept;
   /// Takes an inference that is parked, which its caller concludes.
   bool unpark(Item& item, Status status) CORELANE_REQUIRES(mutex_);
   /// The end of an inference: collectable, or given to its callback.
@@ -142,6 +148,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   std::vector<Activation> activations_;        ///< Made by create(); released by shutdown().
   std::atomic<std::uint64_t> completions_{0};  ///< How often one has completed.
   std::atomic<bool> spinning_{false};
+  std::atomic<std::size_t> calling_{0};  ///< Callbacks that run, and may release handles.
   bool ended_ CORELANE_GUARDED_BY(mutex_) = false;
   SureDeque<Delivery> deliveries_ CORELANE_GUARDED_BY(mutex_);
   bool delivering_ CORELANE_GUARDED_BY(mutex_) = false;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "device/registry/testing/listed_faults.h"
+#include "runtime/testing/hooked_device.h"
 #include "runtime/testing/set_bench.h"
 
 namespace corelane {
@@ -19,6 +20,7 @@ using device::ListedFaults;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
+using testing::HookedDevice;
 using testing::SetBench;
 
 /// The device is lost for 30 ms where a run begins that a loss strikes.
@@ -86,6 +88,39 @@ TEST(SetRecovery, AReplayUsesUpNoRetry) {
   EXPECT_EQ(done.status().code(), Code::kTimeout) << done.status().to_string();
   EXPECT_EQ(done.attempts(), 3U) << "one that was lost, two that took too long";
   EXPECT_THAT(done.status().to_string(), HasSubstr("lost"));
+}
+
+TEST(SetRecovery, AReplayThatIsRefusedUsesUpNoRetry) {
+  for (const std::uint32_t retries : {0U, 2U}) {
+    LossBench bench("null:rk3566?a=5ms");
+    bench.program = HookedDevice::program(
+        std::make_shared<HookedDevice>(bench.device, [](std::size_t n) -> Status {
+          if (n != 1 && n != 2) return {};
+          return error(Code::kDeviceLost, "lost again before the replay");
+        }));
+    InferenceSet set =
+        bench.set({.size = 1, .attempt_time = milliseconds(3), .retries = retries, .replay = true});
+    ASSERT_TRUE(set.submit(set.acquire().value(), 1).ok());
+    const SetHandle done = bench.collected(set);
+    EXPECT_EQ(done.status().code(), Code::kTimeout) << done.status().to_string();
+    EXPECT_EQ(done.attempts(), 2 + retries) << "one that was lost, one that took too long, retries";
+  }
+}
+
+TEST(SetRecovery, AReplayWaitsUntilTheDevicesLineHasRoom) {
+  LossBench bench("null:rk3566?a=1ms");
+  std::atomic<int> refused{0};
+  bench.program = HookedDevice::program(
+      std::make_shared<HookedDevice>(bench.device, [&](std::size_t n) -> Status {
+        if (n == 0 || n > 3) return {};
+        ++refused;
+        return error(Code::kBusy, "the line is full");
+      }));
+  InferenceSet set = bench.set({.size = 1, .replay = true});
+  ASSERT_TRUE(set.submit(set.acquire().value(), 1).ok());
+  const SetHandle done = bench.collected(set);
+  EXPECT_TRUE(done.status().ok()) << done.status().to_string();
+  EXPECT_EQ(refused, 3);
 }
 
 TEST(SetRecovery, ADeviceThatIsLostAtEachRunEndsAnInference) {

@@ -111,6 +111,14 @@ std::optional<std::size_t> SetTable::find(std::uint64_t id) const {
   return *first;
 }
 
+std::optional<std::size_t> SetTable::find_in_flight(std::uint64_t id) const {
+  const auto first = std::find_if(submitted_.begin(), submitted_.end(), [&](std::size_t one) {
+    return handles_[one].id == id && handles_[one].state == State::kInFlight;
+  });
+  if (first == submitted_.end()) return std::nullopt;
+  return *first;
+}
+
 SureVector<std::size_t> SetTable::all_in_flight() const {
   SureVector<std::size_t> found;
   std::copy_if(submitted_.begin(), submitted_.end(), std::back_inserter(found),

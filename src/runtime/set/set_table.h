@@ -39,6 +39,8 @@ class SetTable {
 
   /// The first submission of `id` that was not collected.
   std::optional<std::size_t> find(std::uint64_t id) const;
+  /// The first submission of `id` that is in flight.
+  std::optional<std::size_t> find_in_flight(std::uint64_t id) const;
   /// Those in flight, in the order of their submission.
   SureVector<std::size_t> all_in_flight() const;
   /// The one of them before which there are `nth`; none where there are not so many.

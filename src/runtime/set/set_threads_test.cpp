@@ -10,6 +10,7 @@
 #include <future>
 #include <thread>
 
+#include "runtime/testing/hooked_device.h"
 #include "runtime/testing/set_bench.h"
 
 namespace corelane {
@@ -166,6 +167,46 @@ TEST(SetThreads, AForkedChildIsRefused) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(set.collect().value().status().ok());
+}
+
+TEST(SetThreads, WhatCompletesBehindASubmissionThatIsRefusedIsDelivered) {
+  SetBench bench("null", false);
+  std::promise<void> refuse;
+  const auto hooked = std::make_shared<testing::HookedDevice>(
+      bench.device, [gate = refuse.get_future().share()](std::size_t n) -> Status {
+        if (n != 0) return {};
+        gate.wait();
+        return error(Code::kBusy, "the line is full");
+      });
+  bench.program = testing::HookedDevice::program(hooked);
+  InferenceSet set = bench.set({.size = 2, .in_order = true});
+  const SetHandle first = set.acquire().value();
+  auto sent = std::async(std::launch::async, [&] { return set.submit(first, 1); });
+  while (set.figures().in_flight == 0) std::this_thread::yield();
+  std::atomic<int> called{0};
+  ASSERT_TRUE(set.submit(set.acquire().value(), 2, [&](const SetHandle&) { ++called; }).ok());
+  while (set.figures().completed == 0) std::this_thread::yield();
+  EXPECT_EQ(called, 0) << "the first one is before it";
+  refuse.set_value();
+  EXPECT_EQ(sent.get().code(), Code::kBusy);
+  EXPECT_EQ(called, 1);
+}
+
+TEST(SetThreads, AThreadMayWaitForAHandleThatACallbackHas) {
+  SetBench bench("null?a=20ms", false);
+  InferenceSet set = bench.set({.size = 1});
+  std::promise<void> go_on;
+  const auto gate = go_on.get_future().share();
+  const auto callback = [&](const SetHandle& done) {
+    gate.wait();
+    (void)set.release(done);
+  };
+  ASSERT_TRUE(set.submit(set.acquire().value(), 1, callback).ok());
+  auto next = std::async(std::launch::async, [&] { return set.acquire(); });
+  // Longer than it takes a set to find out that nobody else uses it.
+  EXPECT_EQ(next.wait_for(milliseconds(2200)), std::future_status::timeout);
+  go_on.set_value();
+  EXPECT_TRUE(next.get());
 }
 
 /// What a submission that finds no room ends with, once `end` was called meanwhile.
