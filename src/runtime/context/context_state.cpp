@@ -271,8 +271,8 @@ Status ContextState::settle_executable(const RunOptions& options, runtime::State
   const bool may_change = program_->executables->may_change();
   if (may_change && seen_ != program_->executables->generation()) CORELANE_TRY(follow_change());
   if (states_.used || !options.state_slices.empty()) CORELANE_TRY(begin_states(options, turn));
-  if (!may_change) return {};
-  return note_run(options.wait.empty());
+  if (may_change) note_run(options.wait.empty());
+  return {};
 }
 
 Status ContextState::follow_change() {
@@ -293,33 +293,43 @@ Result<std::vector<runtime::EngineTrial::Input>> ContextState::copy_of_inputs() 
   return inputs;
 }
 
-/// A trial comes first: forms have to win against the engine that it has chosen.
-Status ContextState::note_run(bool inputs_are_there) {
+/// A trial comes first: forms have to win against the engine that it has chosen. The run does not
+/// fail because what comes after it finds no memory.
+void ContextState::note_run(bool inputs_are_there) noexcept {
   runtime::EngineTrial* const trial = program_->executables->trial();
   if (trial == nullptr || trial->over()) return note_shapes(inputs_are_there);
-  if (!inputs_are_there || !trial->note_run()) return {};
-  CORELANE_ASSIGN(auto inputs, copy_of_inputs());
-  trial->begin(std::move(inputs));
-  return {};
+  if (!inputs_are_there || !trial->note_run()) return;
+  const Status begun = no_throw("timing the engines", [&]() -> Status {
+    CORELANE_ASSIGN(auto inputs, copy_of_inputs());
+    trial->begin(std::move(inputs));
+    return {};
+  });
+  if (!begun.ok()) trial->give_up(begun);
 }
 
-Status ContextState::note_shapes(bool inputs_are_there) {
+void ContextState::note_shapes(bool inputs_are_there) noexcept {
   runtime::StaticForms* const forms = program_->executables->forms();
-  if (forms == nullptr) return {};
+  if (forms == nullptr) return;
   const bool batches = !forms->rule().open_ended;
   // Engines divide by sizes while they compile.
   const auto empty = [](const Shape& shape) { return shape.elements().value_or(1) == 0; };
-  if (std::ranges::any_of(shapes_, empty)) return {};
-  if (batches && runtime::batch_of(program_->description, shapes_) == 0) return {};
-  if (forms_.use == nullptr) forms_.use = forms->use_of(shapes_);
-  if (!forms->note_run(forms_.use, inputs_are_there || batches)) return {};
+  if (std::ranges::any_of(shapes_, empty)) return;
+  if (batches && runtime::batch_of(program_->description, shapes_) == 0) return;
+  const Status counted = no_throw("counting the runs of a shape", [&] {
+    if (forms_.use == nullptr) forms_.use = forms->use_of(shapes_);
+    return Status();
+  });
+  if (!counted.ok() || !forms->note_run(forms_.use, inputs_are_there || batches)) return;
   std::vector<runtime::EngineTrial::Input> inputs;
-  if (!batches) {
-    // The macro is two statements.
+  const Status copied = no_throw("copying the inputs of a run", [&]() -> Status {
+    if (batches) return {};
     CORELANE_ASSIGN(inputs, copy_of_inputs());
-  }
-  forms->begin(forms_.use, std::move(inputs));
-  return {};
+    return {};
+  });
+  if (copied.ok())
+    forms->begin(forms_.use, std::move(inputs));
+  else
+    forms->give_up(forms_.use);
 }
 
 /// Outputs give way where inputs must not: a caller that changes shapes expects to bind outputs

@@ -109,8 +109,8 @@ struct ContextState {
   Status follow_change();
   /// Counts a run: begins a trial of the engines, or a form for these shapes, with the inputs of
   /// this run where it is time for one and no fence guards them.
-  Status note_run(bool inputs_are_there);
-  Status note_shapes(bool inputs_are_there);
+  void note_run(bool inputs_are_there) noexcept;
+  void note_shapes(bool inputs_are_there) noexcept;
   /// The content of the inputs as they are bound.
   Result<std::vector<runtime::EngineTrial::Input>> copy_of_inputs() const;
   /// What a run begins with: the executable is there, the best of those for its shapes, with the

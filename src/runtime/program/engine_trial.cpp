@@ -12,6 +12,7 @@
 
 #include "base/fork.h"
 #include "base/process/process_end.h"
+#include "base/reserve.h"
 #include "base/sync.h"
 #include "base/text_parts.h"
 #include "base/thread.h"
@@ -98,10 +99,14 @@ class Contender {
   device::Submission job_;
 };
 
-/// What would be the same at each trial; too little memory would not.
+/// What would be the same at each trial; too little memory would not, nor an engine that cannot be
+/// opened: it may be installed later.
 bool is_lasting(const Status& refused) {
-  return refused.code() == Code::kUnsupportedModel || refused.code() == Code::kUnsupported ||
-         refused.code() == Code::kEngineFailed || refused.code() == Code::kInternal;
+  for (Status each = refused; !each.ok(); each = each.cause())
+    if (each.code() != Code::kUnsupportedModel && each.code() != Code::kUnsupported &&
+        each.code() != Code::kEngineFailed && each.code() != Code::kInternal)
+      return false;
+  return true;
 }
 
 }  // namespace
@@ -296,10 +301,18 @@ void EngineTrial::begin(std::vector<Input> inputs) {
   core_->running = true;
 }
 
+void EngineTrial::give_up(const Status& why) noexcept {
+  core_->over.store(true, std::memory_order_release);
+  log::debug("runtime", "program '{}': its engines are not timed: {}", core_->parts.name,
+             text_or_none([&] { return why.to_string(); }));
+}
+
 bool EngineTrial::over() const noexcept { return core_->over.load(std::memory_order_acquire); }
 
 void EngineTrial::wait_idle() {
+  if (core_->made_in != fork_count()) return;  // Its thread is the parent's.
   MutexLock lock(core_->mutex);
+  if (core_->thread.get_id() == std::this_thread::get_id()) return;
   while (core_->running) core_->changed.wait(lock.native());
 }
 

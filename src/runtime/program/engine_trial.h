@@ -99,9 +99,12 @@ class EngineTrial {
   bool note_run() noexcept;
   /// Starts the trial. Where it cannot be made the log says why, and the first engine stays.
   void begin(std::vector<Input> inputs);
+  /// In place of begin(), where the inputs could not be copied: the first engine stays.
+  void give_up(const Status& why) noexcept;
   /// True once no trial follows any more.
   bool over() const noexcept;
-  /// Waits until a trial that has begun is over.
+  /// Waits until a trial that has begun is over. At once in a forked child, whose parent has the
+  /// thread, and in that thread, where the log calls.
   void wait_idle();
 
  private:

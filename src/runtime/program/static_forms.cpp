@@ -397,8 +397,15 @@ void StaticForms::forget() {
     if (use->state_ != FormUse::State::kDue) Core::count_anew(*use);
 }
 
+void StaticForms::give_up(const std::shared_ptr<FormUse>& use) noexcept {
+  const MutexLock lock(core_->mutex);
+  core_->give_up(*use);
+}
+
 void StaticForms::wait_idle() {
+  if (core_->made_in != fork_count()) return;  // Its thread is the parent's.
   MutexLock lock(core_->mutex);
+  if (core_->thread.get_id() == std::this_thread::get_id()) return;
   while (core_->running) core_->changed.wait(lock.native());
 }
 

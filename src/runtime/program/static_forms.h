@@ -97,6 +97,8 @@ class StaticForms {
   /// `inputs_are_there`: else no form is begun.
   bool note_run(const std::shared_ptr<FormUse>& use, bool inputs_are_there) noexcept;
   void begin(const std::shared_ptr<FormUse>& use, Inputs inputs) noexcept;
+  /// In place of begin(), where the inputs could not be copied: it is thought of again later.
+  void give_up(const std::shared_ptr<FormUse>& use) noexcept;
   /// Makes the form of these shapes now and waits for it; at once where it is there. What `make`
   /// fails with. kCancelled when this object ends meanwhile.
   Status make_now(const std::vector<Shape>& shapes);
@@ -109,7 +111,7 @@ class StaticForms {
   bool stopping() const;
   /// All forms are gone: runs are counted from the beginning.
   void forget();
-  /// Waits until nothing is due.
+  /// Waits until nothing is due. At once in a forked child, and in the thread that makes forms.
   void wait_idle();
 
  private:
