@@ -196,7 +196,7 @@ TEST(OnnxExactness, InnerGraphsAreLookedAtWithTheValuesAroundThem) {
   body.node("Identity", {"c"}, {"go"});
   body.node("Add", {"x", "x"}, {"s"});
   TestModel m;
-  m.input("x", {4}, T::DOUBLE).input("n", {}, T::INT64).open_output("y", T::DOUBLE);
+  m.input("x", {4}, T::DOUBLE).typed("n", T::INT64, {}, {3}).open_output("y", T::DOUBLE);
   set_graph(m.node("Loop", {"n", ""}, {"y"}), "body", body);
   EXPECT_THAT(verdict(m), HasSubstr("node_Add2 (Add): float64"));
 }

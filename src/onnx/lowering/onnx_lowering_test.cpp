@@ -248,6 +248,30 @@ TEST(OnnxLowering, AnEngineIsKnownByTheFirstWordOfItsName) {
     EXPECT_EQ(lowering_for(other), nullptr) << other;
 }
 
+TEST(OnnxLowering, ALoopThatMayMakeNoRoundIsForTheOtherEngine) {
+  const auto verdict_with = [](const std::string& rounds, bool collects) {
+    TestModel body;
+    body.input("i", {}, T::INT64).input("c", {}, T::BOOL).input("v", {2}).output("c", {}, T::BOOL);
+    body.open_output("w").open_output("s", T::INT64);
+    body.node("Neg", {"v"}, {"w"});
+    body.node("Identity", {"i"}, {"s"});
+    TestModel m;
+    m.input("x", {2})
+        .input("n", {}, T::INT64)
+        .typed("three", T::INT64, {}, {3})
+        .typed("none", T::INT64, {}, {0});
+    m.open_output("y");
+    if (collects) m.open_output("z", T::INT64);
+    set_graph(m.node("Loop", {rounds, "", "x"}, {"y", collects ? "z" : ""}), "body", body);
+    const auto imported = m.import();
+    return imported ? imported->lowered[0].unfit : imported.error().to_string();
+  };
+  EXPECT_THAT(verdict_with("n", true), HasSubstr("no round"));
+  EXPECT_THAT(verdict_with("none", true), HasSubstr("no round"));
+  EXPECT_EQ(verdict_with("three", true), "");
+  EXPECT_EQ(verdict_with("n", false), "") << "a value of fixed size stays what it was";
+}
+
 TEST(OnnxLowering, BytesAndRevisionsThatItCannotServeAreRefused) {
   EXPECT_EQ(lower_onnx(as_byte_span("ONNX"), {}, lowerings()[0]).error().code(), Code::kMalformed);
   TestModel m;

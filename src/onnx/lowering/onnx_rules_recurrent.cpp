@@ -1,4 +1,4 @@
-// Rules for recurrent operators: batch-first layouts, peepholes, and scans.
+// Rules for recurrent operators: batch-first layouts, peepholes, scans and loops.
 #include <algorithm>
 #include <set>
 
@@ -122,6 +122,23 @@ Result<bool> long_scan(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.unfit(node, "a scan of many or unknown steps is computed wrongly by the engine");
 }
 
+/// What a Loop without a round collects, and its values of open size, are those of the run before
+/// in the engine.
+Result<bool> loop_without_rounds(Rewriter& r, const ::onnx::NodeProto& node) {
+  const auto is_positive = [&](int index) {
+    const std::string& name = input_of(node, index);
+    return name.empty() || r.of(name).one_int().value_or(0) > 0;
+  };
+  if (is_positive(0) && is_positive(1)) return false;
+  const int states = std::max(node.input_size() - 2, 0);
+  bool changes_size = false;
+  for (int i = 0; i < node.output_size(); ++i)
+    changes_size = changes_size ||
+                   (has_output(node, i) && (i >= states || !r.of(node.input(2 + i)).is_static()));
+  if (!changes_size) return false;
+  return r.unfit(node, "a loop that makes no round gives what the run before it gave");
+}
+
 constexpr std::string_view kSamplesText = "without samples: for the other engine";
 constexpr std::string_view kLayoutText = "batch-first layout: transposes around the plain form";
 
@@ -134,6 +151,7 @@ constexpr Rule kRules[] = {
     {"RNN", batch_first, kLayoutText},
     {"Scan", unroll_scan, "few steps: written out, 0.7 to 0.95 of the other engine's time"},
     {"Scan", long_scan, "others: for the other engine"},
+    {"Loop", loop_without_rounds, "may make no round: for the other engine"},
 };
 
 }  // namespace
