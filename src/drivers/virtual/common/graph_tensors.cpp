@@ -61,6 +61,8 @@ bool knows_as_much(const std::vector<TensorDesc>& outputs, const std::vector<Ten
   const bool after_runs = std::ranges::any_of(inputs, is_open);
   return declared.empty() ||
          std::ranges::equal(outputs, declared, [&](const TensorDesc& a, const TensorDesc& b) {
+           // A number, as far as the import knows, whose rank a run tells.
+           if (after_runs && a.any_rank && b.shape.rank() == 0) return a.dtype == b.dtype;
            const bool may_be_open = after_runs && is_open(b);
            const auto same = [&](std::int64_t known, std::int64_t wanted) {
              return wanted == Shape::kOpen || known == wanted ||

@@ -34,7 +34,8 @@ Result<std::vector<TensorDesc>> describe_inputs(const std::vector<GraphValue>& v
 /// True where a program's `outputs` have each dimension that the image's `declared` ones have, and
 /// their types. Users see the shapes that a program reports, and bind outputs in place where they
 /// are fixed. An output of which a dimension is open anyway is known after a run only: where
-/// `inputs` are open, too, its other dimensions may be open as well. True without declared ones.
+/// `inputs` are open, too, its other dimensions may be open as well, and its rank where a number is
+/// declared. True without declared ones.
 bool knows_as_much(const std::vector<TensorDesc>& outputs, const std::vector<TensorDesc>& declared,
                    const std::vector<TensorDesc>& inputs);
 

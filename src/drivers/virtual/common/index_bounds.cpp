@@ -8,6 +8,7 @@
 
 #include "base/onnx_fields.h"
 #include "base/wire.h"
+#include "drivers/virtual/common/integer_value.h"
 #include "drivers/virtual/common/onnx_node.h"
 #include "drivers/virtual/common/onnx_parts.h"
 
@@ -138,6 +139,17 @@ std::optional<Outside> first_outside(const void* data, std::size_t elements, std
   return std::nullopt;
 }
 
+/// Of any type that a Cast makes an integer of.
+std::optional<Outside> first_outside(DType dtype, const void* data, std::size_t elements,
+                                     std::int64_t size) {
+  for (std::size_t i = 0; i < elements; ++i) {
+    const auto value = integer_at(dtype, data, i);
+    if (!value) return std::nullopt;
+    if (*value < -size || *value >= size) return Outside{*value, i};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<std::vector<IndexBound>> index_bounds(ByteSpan model,
@@ -160,9 +172,10 @@ Result<std::vector<IndexBound>> index_bounds(ByteSpan model,
 
 Status check_indices(const IndexBound& bound, const std::string& input, DType dtype,
                      const void* data, std::size_t elements) {
-  std::optional<Outside> found;
-  if (dtype == DType::kI64) found = first_outside<std::int64_t>(data, elements, bound.size);
-  if (dtype == DType::kI32) found = first_outside<std::int32_t>(data, elements, bound.size);
+  const std::optional<Outside> found =
+      dtype == DType::kI64   ? first_outside<std::int64_t>(data, elements, bound.size)
+      : dtype == DType::kI32 ? first_outside<std::int32_t>(data, elements, bound.size)
+                             : first_outside(dtype, data, elements, bound.size);
   if (!found) return {};
   return error(Code::kEngineFailed,
                "node '{}' (Gather): input '{}' has the index {} at element {}; allowed are {} to "

@@ -78,7 +78,13 @@ TEST(IndexBounds, TheFailureNamesNodeInputValueAndPlace) {
                         "are -5 to 4"));
   const std::vector<std::int32_t> narrow{1, -6};
   EXPECT_FALSE(check_indices(bound, "ids", DType::kI32, narrow.data(), 2).ok());
-  EXPECT_TRUE(check_indices(bound, "ids", DType::kF32, narrow.data(), 2).ok());
+  const std::vector<float> cast{4.9F, -5.9F, 5.0F};
+  EXPECT_TRUE(check_indices(bound, "ids", DType::kF32, cast.data(), 2).ok()) << "cut off";
+  EXPECT_FALSE(check_indices(bound, "ids", DType::kF32, cast.data(), 3).ok());
+  const std::vector<std::uint8_t> bytes{4, 5};
+  EXPECT_TRUE(check_indices(bound, "ids", DType::kU8, bytes.data(), 1).ok());
+  EXPECT_FALSE(check_indices(bound, "ids", DType::kU8, bytes.data(), 2).ok());
+  EXPECT_TRUE(check_indices(bound, "ids", DType::kString, nullptr, 2).ok()) << "no number";
 }
 
 }  // namespace

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <string_view>
 
 #include "base/onnx_fields.h"
 #include "base/wire.h"
+#include "drivers/virtual/common/integer_value.h"
 #include "drivers/virtual/common/onnx_node.h"
 #include "drivers/virtual/common/onnx_parts.h"
 
@@ -107,6 +107,7 @@ class Walk {
     if (moves && node.inputs.size() == 1) {
       const auto from = origin_.find(node.inputs[0]);
       if (from != origin_.end()) origin_[node.output] = from->second;
+      if (std::ranges::find(zeros_, node.inputs[0]) != zeros_.end()) zeros_.push_back(node.output);
     }
     for (const Rule& rule : kRules)
       if (rule.op == node.op && rule.domain == node.domain && rule.input < node.inputs.size())
@@ -144,12 +145,6 @@ void add_recurrent(const PatchedModel& model, std::vector<EmptyBound>& bounds) {
   }
 }
 
-bool is_zero(DType dtype, const void* data) {
-  std::int64_t value = 0;
-  std::memcpy(&value, data, dtype == DType::kI64 ? 8 : 4);
-  return value == 0;
-}
-
 }  // namespace
 
 Result<std::vector<EmptyBound>> empty_bounds(const PatchedModel& model) {
@@ -184,8 +179,7 @@ Status check_empty(const EmptyBound& bound, const std::string& input, DType dtyp
                    const Shape& shape, const void* data) {
   if (bound.values) {
     const bool holds = data != nullptr && shape.elements().value_or(0) > 0;
-    if ((dtype != DType::kI64 && dtype != DType::kI32) || (holds && !is_zero(dtype, data)))
-      return {};
+    if (holds && integer_at(dtype, data, 0) != 0) return {};
     return error(Code::kUnsupported,
                  "input '{}' is 0, and node {} divides by it; 1 or more is allowed", input,
                  bound.node)

@@ -20,7 +20,7 @@ struct EmptyBound {
   std::size_t input = 0;   ///< Of PatchedModel::inputs.
   std::uint32_t dims = 0;  ///< A bit for each dimension that must not be 0.
   std::size_t rank = 0;    ///< Of tensors of this rank alone; 0: of any.
-  bool values = false;     ///< Its integers must not be 0.
+  bool values = false;     ///< Its integer, or what a Cast makes of it, must not be 0.
   std::string node;        ///< "name (type)".
 };
 

@@ -35,15 +35,14 @@ Result<std::string> without_shapes(ByteSpan graph) {
 }  // namespace
 
 Status drop_output_shapes(PatchedModel& model) {
-  const auto is_open = [](const GraphValue& v) { return !v.has_shape || !v.shape.is_static(); };
-  if (std::ranges::none_of(model.inputs, is_open)) return {};
+  if (has_fixed_inputs(model) && !model.custom_nodes.empty()) return {};
   CORELANE_ASSIGN(model.bytes, rewrite_graph(as_byte_span(model.bytes), without_shapes));
   return {};
 }
 
-Shape known_shape(Shape inferred, const GraphValue& declared) {
-  if (!declared.has_shape || inferred.rank() == declared.shape.rank()) return inferred;
-  return Shape(std::vector<std::int64_t>(declared.shape.rank(), Shape::kOpen));
+bool has_fixed_inputs(const PatchedModel& model) {
+  return std::ranges::all_of(
+      model.inputs, [](const GraphValue& v) { return v.has_shape && v.shape.is_static(); });
 }
 
 }  // namespace corelane::drivers::virtual_npu::ort

@@ -29,6 +29,10 @@ constexpr std::int64_t kSmallPicture = std::int64_t{3} << 16;
 /// Not optimised, these compute in floats what the engine else computes in integers.
 constexpr std::string_view kQuantized[] = {"QuantizeLinear", "DequantizeLinear"};
 
+/// Their generators belong to the session: an optimised one would repeat what the plain one gave.
+constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
+                                        "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+
 Status set_entry(const OrtLibrary& library, OrtSessionOptions* options, const char* key,
                  const char* value) {
   return library.call<entry::AddSessionConfigEntry>(key, Code::kInternal, options, key, value);
@@ -125,6 +129,7 @@ Result<PatchedModel> OrtProgram::read(ZippedOutputs& zipped) const {
 Status OrtProgram::build() {
   CORELANE_ASSIGN(const PatchedModel patched, read(zipped_));
   CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs, BoundTypes::kOpaque));
+  fixed_inputs_ = has_fixed_inputs(patched);
   for (const ImageConstant& constant : patched.image_constants)
     constant_bytes_ += constant.bytes.size();
   constexpr std::string_view kWhat = "the engine's packed weights";
@@ -185,9 +190,10 @@ Status OrtProgram::describe_output(const GraphValue& declared, OrtSession* sessi
   TensorDesc desc;
   desc.name = declared.name;
   CORELANE_ASSIGN(desc.dtype, usable_dtype(declared, "output", form.dtype, BoundTypes::kOpaque));
-  // The engine says "no dimensions" of an output without a rank, too.
-  desc.any_rank = form.shape.rank() == 0 && !declared.has_shape;
-  desc.shape = desc.any_rank ? Shape{Shape::kOpen} : known_shape(std::move(form.shape), declared);
+  // The engine says "no dimensions" of an output whose rank it does not know, too.
+  const bool is_number = declared.has_shape && declared.shape.rank() == 0 && fixed_inputs_;
+  desc.any_rank = form.shape.rank() == 0 && !is_number;
+  desc.shape = desc.any_rank ? Shape{Shape::kOpen} : std::move(form.shape);
   outputs_.push_back(std::move(desc));
   return {};
 }
@@ -244,7 +250,7 @@ bool OrtProgram::begins_plain(const PatchedModel& patched) const {
   if (options_.engine != device::kSoonestEngine) return false;
   const auto has = [&](std::string_view op) { return patched.first_node.contains(op); };
   if (options_.profile_layers || operators_ != nullptr || constant_bytes_ > kMostPlainConstants ||
-      std::ranges::any_of(kQuantized, has))
+      std::ranges::any_of(kQuantized, has) || std::ranges::any_of(kRandom, has))
     return false;
   // The optimiser lays pictures out for its convolutions. Without it their first run may take
   // longer than the load gains.

@@ -120,6 +120,7 @@ class OrtProgram final : public device::LaneProgram,
   std::vector<std::string> output_names_;
   ZippedOutputs zipped_;
   std::size_t constant_bytes_ = 0;
+  bool fixed_inputs_ = false;
   std::size_t nodes_ = 0;
   std::vector<EmptyBound> empty_bounds_;
   std::unique_ptr<OrtHostOperators> operators_;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "corelane/device/soonest_engine.h"
+#include "drivers/virtual/common/onnx_node.h"
 #include "drivers/virtual/ort/ort_engine.h"
 #include "drivers/virtual/test_networks.h"
 
@@ -561,6 +562,66 @@ TEST(OrtProgram, AFrameLengthOfZeroIsRefused) {
   ASSERT_TRUE(r->set_input(0, tensor_ref(length, {})).ok());
   EXPECT_THAT(r->run(1).to_string(), HasSubstr("input 'length' is 0, and node frames (STFT)"));
   length[0] = 4;
+  EXPECT_TRUE(r->run(1).ok());
+}
+
+TEST(OrtProgram, MemoryForAnOutputIsNoSmallerThanItIs) {
+  const auto program = prepare(onnx_image(
+      NetworkBuilder().input("x", {4}).node("Neg", {"x"}, {"y"}).output("y", {4}).bytes()));
+  ASSERT_NE(program, nullptr);
+  const auto r = request(*program);
+  std::vector<float> y(4, 7.0F);
+  device::TensorRef half = tensor_ref(y, {2});
+  half.size = 2 * sizeof(float);
+  EXPECT_EQ(r->set_output(0, half).code(), Code::kOutOfMemory);
+  EXPECT_TRUE(r->set_output(0, tensor_ref(y, {4})).ok());
+}
+
+TEST(OrtProgram, SizesThatAnOutputDeclaresAreTheEnginesToTell) {
+  constexpr std::int64_t kInt64 = 7;
+  const auto program = prepare(onnx_image(NetworkBuilder()
+                                              .input("x", {1, 4})
+                                              .node("NonZero", {"x"}, {"y"})
+                                              .output("y", {2, 4}, kInt64)
+                                              .bytes()));
+  ASSERT_NE(program, nullptr);
+  EXPECT_EQ(program->outputs()[0].shape, (Shape{2, Shape::kOpen}));
+  const auto r = request(*program);
+  std::vector<float> x{1, 0, 0, 3};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 4})).ok());
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_EQ(r->output(0)->shape, (Shape{2, 2}));
+}
+
+TEST(OrtProgram, AFrameLengthThatIsCastToZeroIsRefused) {
+  constexpr std::int64_t kInt64 = 7;
+  const auto frames = [](NetworkBuilder network, const std::string& op) {
+    const std::int64_t step = 2;
+    std::vector<std::string> attributes;
+    if (op == "Cast") attributes = {make_integer_attribute("to", kInt64)};
+    return network.input("x", {1, 8, 1})
+        .constant("step", {}, kInt64, {reinterpret_cast<const char*>(&step), sizeof(step)})
+        .node(op, {"given"}, {"length"}, "", attributes)
+        .node("STFT", {"x", "step", "", "length"}, {"y"}, "frames")
+        .output("y", {1, -1, -1, 2})
+        .bytes();
+  };
+  const std::int64_t zero = 0;
+  const auto constant = try_prepare(onnx_image(
+      frames(NetworkBuilder().constant("given", {}, kInt64,
+                                       {reinterpret_cast<const char*>(&zero), sizeof(zero)}),
+             "Identity")));
+  ASSERT_FALSE(constant);
+  EXPECT_THAT(constant.error().to_string(), HasSubstr("node frames (STFT)"));
+  const auto program = prepare(onnx_image(frames(NetworkBuilder().input("given", {}), "Cast")));
+  ASSERT_NE(program, nullptr);
+  const auto r = request(*program);
+  std::vector<float> x(8, 1.0F);
+  std::vector<float> length{0.9F};
+  ASSERT_TRUE(r->set_input(1, tensor_ref(x, {1, 8, 1})).ok());
+  ASSERT_TRUE(r->set_input(0, tensor_ref(length, {})).ok());
+  EXPECT_THAT(r->run(1).to_string(), HasSubstr("input 'given' is 0, and node frames (STFT)"));
+  length[0] = 4.5F;
   EXPECT_TRUE(r->run(1).ok());
 }
 

@@ -73,6 +73,10 @@ class OrtRequest final : public device::LaneRequest {
   Status set_output(std::size_t index, const device::TensorRef& tensor) override {
     Slot& slot = outputs_[index];
     const TensorDesc& desc = program_->outputs()[index];
+    // The engine that was bound first may know fewer dimensions, and take less memory.
+    const std::size_t bytes = dtype_bytes(desc.dtype, desc.shape.elements().value_or(0));
+    if (desc.shape.is_static() && tensor.data != nullptr && tensor.size < bytes)
+      return memory_too_small(desc, bytes, desc.shape, tensor.size);
     const bool same = slot.value != nullptr && slot.bound.data == tensor.data;
     slot.bound = tensor;
     if (!desc.shape.is_static() || same) return {};

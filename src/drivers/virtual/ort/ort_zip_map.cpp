@@ -1,6 +1,7 @@
 #include "drivers/virtual/ort/ort_zip_map.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -65,6 +66,18 @@ std::string identity(const NodeFacts& node) {
   return bytes;
 }
 
+/// Equal keys keep their order: the last one counts.
+template <class Key>
+void sort_keys(std::vector<Key>& keys, std::vector<std::size_t>& columns) {
+  if (keys.empty() || std::ranges::is_sorted(keys)) return;
+  columns.resize(keys.size());
+  std::iota(columns.begin(), columns.end(), std::size_t{0});
+  std::ranges::stable_sort(columns, {}, [&](std::size_t column) { return keys[column]; });
+  std::vector<Key> sorted;
+  for (const std::size_t column : columns) sorted.push_back(std::move(keys[column]));
+  keys = std::move(sorted);
+}
+
 /// The keys of each ZipMap of the graph that can be left out, by the output that it makes.
 Result<ZippedOutputs> find_zipped(ByteSpan graph, const std::vector<GraphValue>& outputs) {
   ZippedOutputs found;
@@ -77,6 +90,8 @@ Result<ZippedOutputs> find_zipped(ByteSpan graph, const std::vector<GraphValue>&
     if (node.has_graphs) return ZippedOutputs();
     read.insert(node.inputs.begin(), node.inputs.end());
     if (!is_zip(node)) continue;
+    sort_keys(node.labels.numbers, node.labels.columns);
+    sort_keys(node.labels.texts, node.labels.columns);
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i].name == node.outputs[0]) found.emplace(i, std::move(node.labels));
   }
@@ -144,6 +159,7 @@ Result<ByteVector> zip_rows(const TensorView& rows, const ZipLabels& labels,
   const TensorView numbers{
       labels.numbers.data(), columns * sizeof(std::int64_t), DType::kI64, shape, {}, {}};
   TensorView row{rows.data, columns * sizeof(float), DType::kF32, shape, {}, {}};
+  std::vector<float> ordered(labels.columns.size());
   ValueBuilder builder;
   builder.sequence(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -151,7 +167,9 @@ Result<ByteVector> zip_rows(const TensorView& rows, const ZipLabels& labels,
       builder.map(DType::kI64).tensor(numbers);
     else
       builder.map(DType::kString).strings(shape, texts);
-    row.data = static_cast<const float*>(rows.data) + i * columns;
+    const float* const values = static_cast<const float*>(rows.data) + i * columns;
+    for (std::size_t k = 0; k < ordered.size(); ++k) ordered[k] = values[labels.columns[k]];
+    row.data = ordered.empty() ? values : ordered.data();
     builder.tensor(row);
   }
   return builder.finish();

@@ -13,10 +13,11 @@
 
 namespace corelane::drivers::virtual_npu::ort {
 
-/// The keys of a ZipMap: numbers, or texts.
+/// The keys of a ZipMap, numbers or texts, in ascending order, as the engine's maps have them.
 struct ZipLabels {
   std::vector<std::int64_t> numbers;
   std::vector<std::string> texts;
+  std::vector<std::size_t> columns;  ///< Of each key; empty: in the same order.
 
   std::size_t size() const noexcept { return texts.empty() ? numbers.size() : texts.size(); }
 };

@@ -42,6 +42,27 @@ TEST(OrtZipMap, AtTheEndOfANetworkItIsLeftOut) {
   EXPECT_EQ(patched(model.bytes).outputs[0].type.to_string(), "tensor(float)");
 }
 
+TEST(OrtZipMap, KeysAreInAscendingOrderWithTheirColumns) {
+  PatchedModel model = patched(
+      NetworkBuilder()
+          .input("x", {-1, 3})
+          .node("Softmax", {"x"}, {"p"})
+          .node("ZipMap", {"p"}, {"y"}, "zip",
+                {NetworkBuilder::ints_attribute("classlabels_int64s", {7, -1, 3})}, "ai.onnx.ml")
+          .typed_output("y", kRows)
+          .bytes());
+  const ZippedOutputs zipped = unzip_outputs(model).value();
+  EXPECT_THAT(zipped.at(0).numbers, ElementsAre(-1, 3, 7));
+  const float numbers[3] = {0.7F, -0.1F, 0.3F};
+  const ByteVector bytes =
+      zip_rows({numbers, 12, DType::kF32, Shape{1, 3}, {}, {}}, zipped.at(0), "y").value();
+  const float sorted[3] = {-0.1F, 0.3F, 0.7F};
+  const ByteVector alike =
+      zip_rows({sorted, 12, DType::kF32, Shape{1, 3}, {}, {}}, ZipLabels{{-1, 3, 7}, {}, {}}, "y")
+          .value();
+  EXPECT_EQ(bytes, alike);
+}
+
 TEST(OrtZipMap, WhereSomethingElseReadsItItStays) {
   PatchedModel read =
       patched(classifier().node("Identity", {"y"}, {"z"}).typed_output("z", kRows).bytes());
