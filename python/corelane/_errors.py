@@ -79,6 +79,22 @@ class EPFail(RuntimeError):
     """The execution provider failed."""
 
 
+class DeviceReset(RuntimeError):
+    """Of onnxruntime; not raised here, where a device that was reset is an EngineError."""
+
+
+class ModelLoadCanceled(RuntimeError):
+    """Of onnxruntime; not raised here."""
+
+
+class ModelRequiresCompilation(RuntimeError):
+    """Of onnxruntime; not raised here."""
+
+
+class NotFound(RuntimeError):
+    """Of onnxruntime; not raised here, where a name that is not found is an InvalidArgument."""
+
+
 class Timeout(RuntimeException, TimeoutError):
     """A call that waited longer than it may: for room in the queue, for its pace, or for its end."""
 

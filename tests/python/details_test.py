@@ -41,6 +41,84 @@ def session(made, options=None):
     return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
 
 
+class Sizes(unittest.TestCase):
+    """Sizes that a run decides, whatever the model declares."""
+
+    def test_a_loop_may_make_no_round(self):
+        body = helper.make_graph([helper.make_node("Identity", ["c"], ["co"]), helper.make_node("Identity", ["i"], ["s"])],
+                                 "b", [value("i", T.INT64, ()), value("c", T.BOOL, ())],
+                                 [value("co", T.BOOL, ()), value("s", T.INT64, ())])
+        for more in ([], [helper.make_node("Identity", ["r"], ["y"])]):
+            loop = helper.make_node("Loop", ["n", ""], ["r" if more else "y"], body=body)
+            made = session(model([loop, *more], [value("n", T.INT64, ())], [value("y", T.INT64, None)]))
+            results = [made.run(None, {"n": np.array(n)})[0].tolist() for n in (3, 0, 2, 0)]
+            self.assertEqual(results, [[0, 1, 2], [], [0, 1], []])
+
+    def test_sizes_of_one_traced_run_are_not_believed(self):
+        made = session(model([helper.make_node("NonZero", ["x"], ["y"])], [value("x", T.FLOAT, (1, 4))],
+                             [value("y", T.INT64, (2, 4))]))
+        for x, size in ((X, 4), (np.array([[1, 0, 3, 0]], np.float32), 2)):
+            self.assertEqual(made.run(None, {"x": x})[0].shape, (2, size))
+
+    def test_a_rank_that_an_output_declares_is_not_believed(self):
+        for declared in ((), ("A",), ("A", "B")):
+            with self.subTest(declared):
+                made = session(model([helper.make_node("Squeeze", ["x"], ["y"])], [value("x", T.FLOAT, ("N", 1, "K"))],
+                                     [value("y", T.FLOAT, declared)]))
+                for given, expected in (((2, 1, 1), (2,)), ((1, 1, 1), ()), ((2, 1, 3), (2, 3))):
+                    self.assertEqual(made.run(None, {"x": np.ones(given, np.float32)})[0].shape, expected)
+
+    def test_dictionaries_of_classes_are_in_ascending_order(self):
+        for attribute, labels in (("classlabels_int64s", [3, 1, 2, 0]), ("classlabels_strings", list("dbca"))):
+            kind = T.INT64 if labels[0] == 3 else T.STRING
+            rows = helper.make_sequence_type_proto(
+                helper.make_map_type_proto(kind, helper.make_tensor_type_proto(T.FLOAT, ())))
+            made = model([helper.make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", **{attribute: labels})],
+                         [value("x", T.FLOAT, ("N", 4))], [helper.make_value_info("y", rows)])
+            made.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+            row = session(made).run(None, {"x": X})[0][0]
+            self.assertEqual(list(row.items()), sorted(zip(labels, X[0].tolist())))
+
+
+class Reached(unittest.TestCase):
+    """What programs reach that onnxruntime does not document."""
+
+    def test_the_inner_binding(self):
+        inner = importlib.import_module(f"{ENGINE}.capi.onnxruntime_pybind11_state")
+        device = inner.OrtDevice(inner.OrtDevice.cpu(), inner.OrtDevice.default_memory(), 0)
+        made = session(relu())
+        binding = made.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding._iobinding.bind_output("y", device)
+        made.run_with_iobinding(binding)
+        np.testing.assert_array_equal(binding._iobinding.get_outputs()[0].numpy(), [[0, 2, 0, 4]])
+        alone = inner.SessionIOBinding(made._sess)
+        alone.bind_input("x", X)
+        alone.bind_output("y", device)
+        made._sess.run_with_iobinding(alone, None)
+        np.testing.assert_array_equal(alone.get_outputs()[0].numpy(), [[0, 2, 0, 4]])
+
+    def test_names_that_programs_read(self):
+        made = session(relu())
+        self.assertEqual((made._inputs_meta[0].name, made._outputs_meta[0].name), ("x", "y"))
+        self.assertEqual(dict(made._model_meta.custom_metadata_map), {})
+        state = importlib.import_module(f"{ENGINE}.capi._pybind_state")
+        for name in ("NotFound", "DeviceReset", "ModelLoadCanceled", "ModelRequiresCompilation", "Fail"):
+            self.assertTrue(issubclass(getattr(state, name), Exception), name)
+
+    def test_a_class_made_from_the_session_may_run_through_the_inner_one(self):
+        class Named(ort.InferenceSession):
+            def run(self, names, feed, options=None):
+                return {"y": self._sess.run(names or ["y"], feed, options)[0]}
+
+        made = Named(relu().SerializeToString(), providers=["CPUExecutionProvider"])
+        np.testing.assert_array_equal(made.run(None, {"x": X})["y"], [[0, 2, 0, 4]])
+        made.output_names = ["y"]
+        self.assertEqual(made.output_names, ["y"])
+        given = made.run_with_ort_values(["y"], {"x": ort.OrtValue.ortvalue_from_numpy(X)})
+        np.testing.assert_array_equal(given[0].numpy(), [[0, 2, 0, 4]])
+
+
 class Models(unittest.TestCase):
     def test_a_wrong_batch_that_an_output_declares_is_not_believed(self):
         made = session(relu(rows=1))
@@ -54,6 +132,23 @@ class Models(unittest.TestCase):
         given = session(made)
         self.assertEqual([o.type for o in given.get_outputs()], ["tensor(float)"] * 2)
         np.testing.assert_array_equal(given.run(["h"], {"x": X})[0], [[0, 2, 0, 4]])
+
+    def test_an_initializer_is_overridden_in_the_model_that_was_loaded(self):
+        def made(op):
+            return model([helper.make_node(op, ["x", "b"], ["y"])],
+                         [value("x", T.FLOAT, ("N", 4)), value("b", T.FLOAT, (4,))], [value("y", T.FLOAT, ("N", 4))],
+                         [onnx.numpy_helper.from_array(np.zeros(4, np.float32), "b")])
+
+        feed = {"x": X, "b": np.full(4, 10, np.float32)}
+        with tempfile.TemporaryDirectory() as folder:
+            path, other = os.path.join(folder, "m.onnx"), os.path.join(folder, "other.onnx")
+            onnx.save(made("Add"), path)
+            loaded = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+            written = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+            onnx.save(made("Mul"), other)
+            os.replace(other, path)
+            np.testing.assert_array_equal(loaded.run(None, feed)[0], X + 10)
+        np.testing.assert_array_equal(written.run(None, feed)[0], X + 10)
 
     def test_texts_that_are_not_utf8_keep_no_model_from_running(self):
         made = relu()

@@ -13,7 +13,7 @@ from .._errors import InvalidArgument, StatusError, numbered
 from .._printable import printable
 from .device_value import DEVICES, Slot, check_layout
 from .foreign import ort_value
-from .inner import OrtValueVector
+from .inner import InnerBinding, OrtValueVector
 from .memory import check_device
 from .values import NodeArg, OrtValue
 from .wording import misfit
@@ -60,6 +60,11 @@ class IOBinding:
         self._has_outputs = False
         self._refused: list[CheckedOutput] = []
         self._late: list[CheckedOutput] = []
+
+    @property
+    def _iobinding(self) -> InnerBinding:
+        """Under the name by which code reaches onnxruntime's inner class."""
+        return InnerBinding(self)
 
     def _changed(self) -> None:
         self._has_outputs = bool(self._native.output_names)

@@ -18,6 +18,18 @@ from .settings import SessionOptions
 from .values import ModelMetadata, NodeArg, OrtValue
 
 
+class Shown:
+    """A property that an attribute of an instance hides: classes made from InferenceSession, and their users,
+    set attributes of these names."""
+
+    def __init__(self, get: Callable[[Any], Any]):
+        self._get = get
+        self.__doc__ = get.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else self._get(instance)
+
+
 class Described:
     """The part of InferenceSession that runs nothing."""
 
@@ -44,15 +56,23 @@ class Described:
         """In model order, as run() returns them."""
         return list(self._outputs)
 
-    @property
+    @Shown
     def input_names(self) -> list[str]:
         """Names of get_inputs()."""
         return [node.name for node in self._inputs]
 
-    @property
+    @Shown
     def output_names(self) -> list[str]:
         """Names of get_outputs()."""
         return [node.name for node in self._outputs]
+
+    # Names that onnxruntime does not document and programs read.
+    _inputs_meta = Shown(lambda self: self.get_inputs())
+    _outputs_meta = Shown(lambda self: self.get_outputs())
+    _overridable_initializers = Shown(lambda self: self.get_overridable_initializers())
+    _model_meta = Shown(lambda self: self.get_modelmeta())
+    _sess_options = Shown(lambda self: self.get_session_options())
+    _provider_options = Shown(lambda self: self.get_provider_options())
 
     def get_native_inputs(self) -> list[NodeArg]:
         """As the program has them: quantized types with scale and zero point."""

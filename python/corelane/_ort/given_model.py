@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from typing import Any
 
 from .._errors import Fail, InvalidArgument, numbered
@@ -18,13 +19,20 @@ _KINDS = {"graph_optimization_level": GraphOptimizationLevel, "execution_mode": 
           "enable_profiling": bool}
 
 
+def _identity(file: os.stat_result) -> tuple:
+    return file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns
+
+
 class GivenModel:
     """source: a path or bytes. options: those of the session; with ORT_LOAD_CONFIG_FROM_MODEL=1 and none
     given, those that the model itself holds."""
 
     def __init__(self, source: Any, options: SessionOptions | None):
         self.source = source
-        self._path = source if isinstance(source, str) else None
+        # Its folder may not be the current one when it is read again.
+        self._path = os.path.abspath(source) if isinstance(source, str) else None
+        self._seen = None if self._path is None else _identity(os.stat(self._path))
+        self._held: int | None = None
         self.options = SessionOptions() if options is None else options
         if options is None and os.environ.get("ORT_LOAD_CONFIG_FROM_MODEL") == "1":
             self._take_stored_settings()
@@ -64,10 +72,27 @@ class GivenModel:
         self._keep_root()
         self.source = data
 
-    def whole(self) -> tuple[Any, str | None]:
-        """Its bytes, and the folder of its other files."""
+    def hold(self) -> None:
+        """Keeps the file that the session was made of, so that whole() gives it also where another one has taken
+        its place."""
+        if self._path is None or not isinstance(self.source, str):
+            return
         self._keep_root()
-        return self._bytes(), self.data_root
+        self._held = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._held)
+
+    def whole(self) -> tuple[Any, str | None]:
+        """Its bytes, and the folder of its other files. Fail where the file was written to since the session was
+        made."""
+        if self._held is None:
+            return self._bytes(), self.data_root
+        with open(os.dup(self._held), "rb") as file:
+            file.seek(0)
+            data = file.read()
+            if _identity(os.fstat(file.fileno())) != self._seen:
+                raise numbered(Fail, f"model {self._path} was changed since the session was made; to override "
+                                     "initializers make a new session, or give a session the model's bytes")
+        return data, self.data_root
 
     def _keep_root(self) -> None:
         if self._path is not None and self.data_root is None:

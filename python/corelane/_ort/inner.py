@@ -111,8 +111,9 @@ class InnerSession:
         return self._session.get_profiling_start_time_ns()
 
     def run(self, output_names: Any, input_feed: Any, run_options: Any = None) -> list[np.ndarray]:
-        """run() of the session."""
-        return self._session.run(output_names, input_feed, run_options)
+        """run() of InferenceSession: a class made from that may call it in a run() of its own."""
+        from .session import InferenceSession
+        return InferenceSession.run(self._session, output_names, input_feed, run_options)
 
     def run_with_ort_values(self, input_feed: Mapping[str, OrtValue], output_names: Any,
                             run_options: Any = None) -> OrtValueVector:
@@ -120,5 +121,44 @@ class InnerSession:
         return OrtValueVector(self._session.run_with_ort_values(output_names, input_feed, run_options))
 
     def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> None:
-        """run_with_iobinding() of the session."""
-        self._session.run_with_iobinding(iobinding, run_options)
+        """run_with_iobinding() of the session, of its binding or of what is behind it."""
+        outer = iobinding._binding if isinstance(iobinding, InnerBinding) else iobinding
+        self._session.run_with_iobinding(outer, run_options)
+
+
+class InnerBinding:
+    """`binding._iobinding`: the binding under the names and arguments of onnxruntime's inner class."""
+
+    _SAME = ("bind_ortvalue_input", "bind_ortvalue_output", "synchronize_inputs", "synchronize_outputs",
+             "clear_binding_inputs", "clear_binding_outputs", "copy_outputs_to_cpu")
+
+    def __init__(self, binding: Any):
+        self._binding = binding
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._SAME:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}; the binding itself has "
+                                 "what docs/apis/python.md lists")
+        return getattr(self._binding, name)
+
+    def bind_input(self, name: str, value: Any, element_type: Any = None, shape: Any = None,
+                   buffer_ptr: int | None = None) -> None:
+        """An array, or an OrtDevice and the memory at an address there."""
+        if isinstance(value, np.ndarray):
+            self._binding.bind_cpu_input(name, value)
+        else:
+            self._binding.bind_input(name, value.name(), value.device_id(), element_type, shape, buffer_ptr)
+
+    def bind_output(self, name: str, device: Any, element_type: Any = None, shape: Any = None,
+                    buffer_ptr: int | None = None) -> None:
+        """Fresh memory of an OrtDevice, or the memory at an address there."""
+        self._binding.bind_output(name, device.name(), device.device_id(), element_type, shape, buffer_ptr)
+
+    def get_outputs(self) -> OrtValueVector:
+        """get_outputs() of the binding."""
+        return self._binding.get_outputs_as_ortvaluevector()
+
+
+def session_iobinding(session: InnerSession) -> InnerBinding:
+    """onnxruntime's SessionIOBinding: of `session._sess`."""
+    return session._session.io_binding()._iobinding

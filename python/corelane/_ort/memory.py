@@ -11,12 +11,18 @@ _HOST = ("cpu", "host")
 _KINDS = {"cpu": 0, "host": 0, "cuda": 1, "gpu": 1, "fpga": 2, "npu": 3, "dml": 4}
 
 
-def check_device(device_type: str, device_id: int = 0) -> None:
-    """RuntimeError for anything but the memory of the host."""
+def check_device(device_type: Any, device_id: int = 0) -> None:
+    """RuntimeError for anything but the memory of the host, by name or as an OrtDevice."""
+    if isinstance(device_type, OrtDevice):
+        device_type, device_id = device_type.name(), device_type.device_id()
     if str(device_type).lower() not in _HOST:
         raise RuntimeError(f"Unsupported device type: {device_type}; memory of sessions is 'cpu'")
     if device_id != 0:
         raise RuntimeError(f"device_id is {device_id}; 0 is the only one")
+
+
+def _name_of(kind: int) -> str:
+    return next((name for name, number in _KINDS.items() if number == kind), str(kind))
 
 
 class OrtDeviceVendorId(enum.IntEnum):
@@ -49,9 +55,13 @@ class OrtMemoryInfoDeviceType(enum.IntEnum):
 
 
 class OrtDevice:
-    """A device by its kind and number. Values are made on "cpu" alone; the others can be named."""
+    """A device by its kind and number. Values are made on "cpu" alone; the others can be named. As in
+    onnxruntime's inner class three numbers are kind, memory and device: OrtDevice(OrtDevice.cpu(),
+    OrtDevice.default_memory(), 0)."""
 
     def __init__(self, device_type: Any = "cpu", device_id: int = 0, vendor_id: int = -1):
+        if isinstance(device_type, int):
+            device_type, device_id, vendor_id = _name_of(device_type), max(vendor_id, 0), -1
         name = str(device_type).lower()
         if name not in _KINDS:
             raise RuntimeError(f"Unsupported device type: {device_type}; known are {', '.join(_KINDS)}")
@@ -70,9 +80,22 @@ class OrtDevice:
         return 0
 
     @staticmethod
+    def cuda() -> int:
+        """The number of the kind."""
+        return 1
+
+    @staticmethod
     def default_memory() -> int:
         """The number of the kind."""
         return 0
+
+    def _get_c_device(self) -> "OrtDevice":
+        """onnxruntime's inner object, which this one is, too."""
+        return self
+
+    def name(self) -> str:
+        """Of the kind: "cpu", "cuda", ..."""
+        return _name_of(self._kind)
 
     def device_type(self) -> int:
         """The number of the kind; 0 is "cpu"."""

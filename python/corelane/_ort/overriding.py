@@ -21,6 +21,7 @@ class Overriding:
         self._made: dict[frozenset, Any] = {}
         self._lock = threading.Lock()
         self._closed = False
+        model.hold()
 
     def session_for(self, feed: Any) -> Any | None:
         """The session for these names; None where the feed overrides nothing. InvalidArgument for a program

@@ -17,7 +17,7 @@ from .._errors import (InvalidArgument, InvalidProtobuf, NoSuchFile, StatusError
                        unreadable)
 from .._native import Code
 from .binding import IOBinding
-from .described import Described
+from .described import Described, Shown
 from .foreign import read_run_options, session_options
 from .futures import RunFuture, Submission
 from .given_model import GivenModel
@@ -313,7 +313,8 @@ class InferenceSession(Described):
         """run() on OrtValues."""
         kinds = {node.name: _arrays.number_beyond_numpy(node.type) for node in self.get_outputs()}
         output_names = listed(output_names)
-        arrays = self.run(output_names, dict(input_dict_ort_values), run_options)
+        # A class made from this one may have a run() that returns something else.
+        arrays = InferenceSession.run(self, output_names, dict(input_dict_ort_values), run_options)
         return [self._value_class(array, kinds[name]) for array, name in zip(arrays, output_names or kinds)]
 
     def run_with_ortvaluevector(self, run_options: Any, feed_names: Sequence[str], feeds: Sequence[OrtValue],
@@ -355,7 +356,7 @@ class InferenceSession(Described):
         if first is not None:
             raise self._translated(first) from None
 
-    @property
+    @Shown
     def closed(self) -> bool:
         """Whether close() was called, or the session belongs to the parent of a fork."""
         return self._native.closed

@@ -3,17 +3,20 @@
 from typing import Any
 
 from .. import _passed_on
-from .._errors import (Busy, EngineError, EPFail, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf,
-                       ModelLoaded, NoModel, NoSuchFile, NotImplemented, RuntimeException, Timeout)
+from .._errors import (Busy, DeviceReset, EngineError, EPFail, Fail, InvalidArgument, InvalidGraph,
+                       InvalidProtobuf, ModelLoadCanceled, ModelLoaded, ModelRequiresCompilation, NoModel,
+                       NoSuchFile, NotFound, NotImplemented, RuntimeException, Timeout)
 from .._ort.settings import (ExecutionMode, GraphOptimizationLevel, OrtAllocatorType, OrtMemType,
                              RunOptions, SessionOptions)
 from .._ort.dlpack import is_dlpack_uint8_tensor
 from .._ort.inner import OrtValueVector
+from .._ort.inner import session_iobinding as SessionIOBinding
 from .._ort.memory import OrtDevice, OrtMemoryInfo
 from .._ort.values import ModelMetadata, NodeArg, OrtValue
 
-__all__ = ["Busy", "EPFail", "EngineError", "ExecutionMode", "Fail", "GraphOptimizationLevel",
-           "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelLoaded", "ModelMetadata", "NoModel",
+__all__ = ["Busy", "DeviceReset", "EPFail", "EngineError", "ExecutionMode", "Fail", "GraphOptimizationLevel",
+           "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelLoadCanceled", "ModelLoaded", "ModelMetadata",
+           "ModelRequiresCompilation", "NoModel", "NotFound", "SessionIOBinding",
            "NoSuchFile", "NodeArg", "NotImplemented", "OrtAllocatorType", "OrtDevice", "OrtMemType",
            "OrtMemoryInfo", "OrtValue", "OrtValueVector", "RunOptions", "RuntimeException", "SessionOptions",
            "Timeout", "get_default_session_options", "is_dlpack_uint8_tensor"]
