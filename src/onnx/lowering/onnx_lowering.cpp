@@ -39,7 +39,7 @@ namespace {
 ///  9  integers of shapes below 0, floats to bool; verdicts on recurrences and transforms without
 ///     samples, constants without elements or beyond 32 bits, many equal values, 8-bit floats
 ///  10 verdicts on element types that end the process
-///  11 verdicts on loops that may make no round
+///  11 verdicts on loops that may make no round, and ranges of floats without elements
 constexpr std::array kLowerings{Lowering{"openvino", 11}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made

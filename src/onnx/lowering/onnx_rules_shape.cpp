@@ -133,7 +133,38 @@ Result<bool> squeeze_known(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.instead(node, "Squeeze", {node.input(0), r.ints(axes)});
 }
 
+/// Whether a value is a size, 0 or more, that was moved or converted at most.
+bool is_size(const Rewriter& r, std::string name) {
+  constexpr std::string_view kMovers[] = {"Cast",  "Gather",  "Identity", "Reshape",
+                                          "Slice", "Squeeze", "Unsqueeze"};
+  for (int steps = 0; steps < 8; ++steps) {
+    const auto* const maker = r.maker(name);
+    if (maker == nullptr) return false;
+    if (maker->op_type() == "Shape" || maker->op_type() == "Size") return true;
+    if (std::ranges::find(kMovers, maker->op_type()) == std::end(kMovers)) return false;
+    name = input_of(*maker, 0);
+  }
+  return false;
+}
+
+/// Of floats the engine makes as many elements the other way where the standard has none.
+Result<bool> float_range(Rewriter& r, const ::onnx::NodeProto& node) {
+  const std::int32_t elem = r.of(node.input(0)).elem;
+  if (elem != ::onnx::TensorProto::FLOAT && elem != ::onnx::TensorProto::DOUBLE) return false;
+  const auto number = [&](int input) -> std::optional<double> {
+    const auto values = r.constant_values(input_of(node, input));
+    return values && values->size() == 1 ? std::optional(values->front()) : std::nullopt;
+  };
+  const auto start = number(0);
+  const auto limit = number(1);
+  const auto step = number(2);
+  if (start && limit && step && (*limit - *start) * *step > 0) return false;
+  if (start && step && *start <= 0 && *step > 0 && is_size(r, input_of(node, 1))) return false;
+  return r.unfit(node, "a range of floats may be without elements, which the engine gives some");
+}
+
 constexpr Rule kRules[] = {
+    {"Range", float_range, "of floats, possibly empty: for the other engine"},
     {"Squeeze", squeeze_known, "the axes are known from the shape"},
     {"Gather", no_places, "no places at all: for the other engine"},
     {"MaxPool", column_places, "indices by columns: for the other engine"},

@@ -64,6 +64,25 @@ TEST(OnnxSizes, AQuotientOfScalarsIsAScalar) {
   EXPECT_EQ(graph.output(0).type().tensor_type().shape().dim_size(), 0);
 }
 
+TEST(OnnxSizes, RangesOfFloatsMayBeWithoutElements) {
+  const auto verdict_of = [](const std::string& limit, double step) {
+    TestModel m;
+    m.input("in", {"n", 4}).input("given", {}).open_output("y");
+    m.floats("zero", {}, {0}).floats("five", {}, {5}).floats("step", {}, {step}).ints("first", {0});
+    m.node("Shape", {"in"}, {"shape"});
+    m.node("Gather", {"shape", "first"}, {"one"});
+    m.node("Squeeze", {"one"}, {"n"});
+    set_attribute(m.node("Cast", {"n"}, {"size"}), "to", std::int64_t{T::FLOAT});
+    m.node("Range", {"zero", limit, "step"}, {"y"});
+    return lowered(m).verdict;
+  };
+  EXPECT_THAT(verdict_of("given", 1), HasSubstr("without elements"));
+  EXPECT_THAT(verdict_of("five", -1), HasSubstr("without elements"));
+  EXPECT_THAT(verdict_of("size", -1), HasSubstr("without elements"));
+  EXPECT_EQ(verdict_of("five", 1), "");
+  EXPECT_EQ(verdict_of("size", 1), "");
+}
+
 TEST(OnnxSizes, PaddedSizesAreNotBelowZero) {
   TestModel m;
   m.input("in", {"n"}).open_output("y", T::INT64).ints("block", {32});
