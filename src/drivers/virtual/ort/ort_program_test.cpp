@@ -537,32 +537,46 @@ TEST(OrtProgram, SlicesWithoutElementsHaveNoUniqueOnes) {
   EXPECT_EQ(floats_of(*r, 0).size(), 1U);
 }
 
+/// Frames of x [1, 8, 1], whose length `op` makes of "length"; "": it is that.
+std::string frames_network(NetworkBuilder network, const std::string& op) {
+  constexpr std::int64_t kInt64 = 7;
+  const std::int64_t step = 2;
+  network.input("x", {1, 8, 1})
+      .constant("step", {}, kInt64, {reinterpret_cast<const char*>(&step), sizeof(step)});
+  std::vector<std::string> attributes;
+  if (op == "Cast") attributes = {make_integer_attribute("to", kInt64)};
+  if (!op.empty()) network.node(op, {"length"}, {"made"}, "", attributes);
+  return network.node("STFT", {"x", "step", "", op.empty() ? "length" : "made"}, {"y"}, "frames")
+      .output("y", {1, -1, -1, 2})
+      .bytes();
+}
+
 TEST(OrtProgram, AFrameLengthOfZeroIsRefused) {
   constexpr std::int64_t kInt64 = 7;
-  const auto frames = [](NetworkBuilder network) {
-    const std::int64_t step = 2;
-    return network.input("x", {1, 8, 1})
-        .constant("step", {}, kInt64, {reinterpret_cast<const char*>(&step), sizeof(step)})
-        .node("STFT", {"x", "step", "", "length"}, {"y"}, "frames")
-        .output("y", {1, -1, -1, 2})
-        .bytes();
-  };
   const std::int64_t zero = 0;
-  const auto constant = try_prepare(onnx_image(frames(NetworkBuilder().constant(
-      "length", {}, kInt64, {reinterpret_cast<const char*>(&zero), sizeof(zero)}))));
-  ASSERT_FALSE(constant);
-  EXPECT_THAT(constant.error().to_string(), HasSubstr("node frames (STFT)"));
-  const std::string network = frames(NetworkBuilder().input("length", {}, kInt64));
-  const auto program = prepare(onnx_image(network));
-  ASSERT_NE(program, nullptr);
-  const auto r = request(*program);
-  std::vector<float> x(8, 1.0F);
-  std::vector<std::int64_t> length{0};
-  ASSERT_TRUE(r->set_input(1, tensor_ref(x, {1, 8, 1})).ok());
-  ASSERT_TRUE(r->set_input(0, tensor_ref(length, {})).ok());
-  EXPECT_THAT(r->run(1).to_string(), HasSubstr("input 'length' is 0, and node frames (STFT)"));
-  length[0] = 4;
-  EXPECT_TRUE(r->run(1).ok());
+  for (const char* op : {"", "Identity"}) {
+    const auto constant = try_prepare(onnx_image(frames_network(
+        NetworkBuilder().constant("length", {}, kInt64,
+                                  {reinterpret_cast<const char*>(&zero), sizeof(zero)}),
+        op)));
+    ASSERT_FALSE(constant) << op;
+    EXPECT_THAT(constant.error().to_string(), HasSubstr("node frames (STFT)"));
+  }
+  const auto runs_with = [](auto length, std::int64_t type, const char* op) {
+    const auto program =
+        prepare(onnx_image(frames_network(NetworkBuilder().input("length", {}, type), op)));
+    const auto r = request(*program);
+    std::vector<float> x(8, 1.0F);
+    std::vector<decltype(length)> lengths{length};
+    EXPECT_TRUE(r->set_input(1, tensor_ref(x, {1, 8, 1})).ok());
+    EXPECT_TRUE(r->set_input(0, tensor_ref(lengths, {})).ok());
+    return r->run(1).to_string();
+  };
+  const auto refused = HasSubstr("input 'length' is 0, and node frames (STFT)");
+  EXPECT_THAT(runs_with(std::int64_t{0}, kInt64, ""), refused);
+  EXPECT_EQ(runs_with(std::int64_t{4}, kInt64, ""), "ok");
+  EXPECT_THAT(runs_with(0.9F, kOnnxFloat, "Cast"), refused);
+  EXPECT_EQ(runs_with(4.5F, kOnnxFloat, "Cast"), "ok");
 }
 
 TEST(OrtProgram, MemoryForAnOutputIsNoSmallerThanItIs) {
@@ -591,38 +605,6 @@ TEST(OrtProgram, SizesThatAnOutputDeclaresAreTheEnginesToTell) {
   ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 4})).ok());
   ASSERT_TRUE(r->run(1).ok());
   EXPECT_EQ(r->output(0)->shape, (Shape{2, 2}));
-}
-
-TEST(OrtProgram, AFrameLengthThatIsCastToZeroIsRefused) {
-  constexpr std::int64_t kInt64 = 7;
-  const auto frames = [](NetworkBuilder network, const std::string& op) {
-    const std::int64_t step = 2;
-    std::vector<std::string> attributes;
-    if (op == "Cast") attributes = {make_integer_attribute("to", kInt64)};
-    return network.input("x", {1, 8, 1})
-        .constant("step", {}, kInt64, {reinterpret_cast<const char*>(&step), sizeof(step)})
-        .node(op, {"given"}, {"length"}, "", attributes)
-        .node("STFT", {"x", "step", "", "length"}, {"y"}, "frames")
-        .output("y", {1, -1, -1, 2})
-        .bytes();
-  };
-  const std::int64_t zero = 0;
-  const auto constant = try_prepare(onnx_image(
-      frames(NetworkBuilder().constant("given", {}, kInt64,
-                                       {reinterpret_cast<const char*>(&zero), sizeof(zero)}),
-             "Identity")));
-  ASSERT_FALSE(constant);
-  EXPECT_THAT(constant.error().to_string(), HasSubstr("node frames (STFT)"));
-  const auto program = prepare(onnx_image(frames(NetworkBuilder().input("given", {}), "Cast")));
-  ASSERT_NE(program, nullptr);
-  const auto r = request(*program);
-  std::vector<float> x(8, 1.0F);
-  std::vector<float> length{0.9F};
-  ASSERT_TRUE(r->set_input(1, tensor_ref(x, {1, 8, 1})).ok());
-  ASSERT_TRUE(r->set_input(0, tensor_ref(length, {})).ok());
-  EXPECT_THAT(r->run(1).to_string(), HasSubstr("input 'given' is 0, and node frames (STFT)"));
-  length[0] = 4.5F;
-  EXPECT_TRUE(r->run(1).ok());
 }
 
 TEST(OrtProgram, BeginsPlainUntilItHasRunAFewTimesWhereNobodyAskedForIt) {
