@@ -112,8 +112,7 @@ class InnerSession:
 
     def run(self, output_names: Any, input_feed: Any, run_options: Any = None) -> list[np.ndarray]:
         """run() of InferenceSession: a class made from that may call it in a run() of its own."""
-        from .session import InferenceSession
-        return InferenceSession.run(self._session, output_names, input_feed, run_options)
+        return self._session._run_plain(output_names, input_feed, run_options)
 
     def run_with_ort_values(self, input_feed: Mapping[str, OrtValue], output_names: Any,
                             run_options: Any = None) -> OrtValueVector:

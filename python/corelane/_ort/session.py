@@ -201,6 +201,10 @@ class InferenceSession(Described):
         except StatusError as error:
             raise self._wording.explained(error, output_names, input_feed) from None
 
+    def _run_plain(self, *arguments: Any) -> list:
+        """run(): a class made from this one may have one that returns something else, or calls this."""
+        return InferenceSession.run(self, *arguments)
+
     def run_async(self, output_names: Sequence[str] | None, input_feed: Any, callback: Callable,
                   user_data: Any = _MISSING, run_options: Any = None) -> None:
         """Submits a copy of the inputs; callback(outputs, user_data, "") comes from another thread, or
@@ -313,8 +317,7 @@ class InferenceSession(Described):
         """run() on OrtValues."""
         kinds = {node.name: _arrays.number_beyond_numpy(node.type) for node in self.get_outputs()}
         output_names = listed(output_names)
-        # A class made from this one may have a run() that returns something else.
-        arrays = InferenceSession.run(self, output_names, dict(input_dict_ort_values), run_options)
+        arrays = self._run_plain(output_names, dict(input_dict_ort_values), run_options)
         return [self._value_class(array, kinds[name]) for array, name in zip(arrays, output_names or kinds)]
 
     def run_with_ortvaluevector(self, run_options: Any, feed_names: Sequence[str], feeds: Sequence[OrtValue],
