@@ -237,7 +237,7 @@ TEST(OnnxLowering, NewConstantsLieInTheLoweredGraphAndOthersAreShared) {
     inside += tensor.raw_data().size();
     if (tensor.name() == "w") EXPECT_EQ(tensor.external_data(0).value(), kConstantsLocation);
   }
-  EXPECT_GE(inside, 64U * 64 * sizeof(float)) << "the matrix of the transform";
+  EXPECT_GE(inside, std::size_t{64} * 64 * sizeof(float)) << "the matrix of the transform";
 }
 
 TEST(OnnxLowering, AnEngineIsKnownByTheFirstWordOfItsName) {

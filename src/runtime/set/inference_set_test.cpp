@@ -384,7 +384,7 @@ TEST(InferenceSet, CallbacksMaySubmitShutDownDropTheSetAndThrow) {
   SetBench bench("null?a=1ms");
   auto set = std::make_unique<InferenceSet>(bench.set({.size = 2}));
   int runs = 0;
-  SetCallback again = [&](SetHandle done) {
+  SetCallback again = [&](const SetHandle& done) {
     if (++runs < 3) {
       EXPECT_TRUE(set->submit(done, 1, again).ok());
       throw std::runtime_error("as users do");

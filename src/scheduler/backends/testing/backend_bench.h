@@ -76,14 +76,14 @@ class BackendBench {
   std::vector<std::string> inits;  ///< Names, in order.
   std::vector<std::string> calls;  ///< "a:x,y", in order.
 
-  void add(const std::string& name, Script script) {
+  void add(const std::string& name, const Script& script) {
     const Status added = registry.add(name, [this, name, script](const BackendSurroundings&) {
       return std::make_unique<Scripted>(*this, name, script);
     });
     if (!added.ok()) throw std::invalid_argument(added.to_string());
   }
 
-  void add_filter(const std::string& name, std::function<FilterAction(Request&)> f) {
+  void add_filter(const std::string& name, const std::function<FilterAction(Request&)>& f) {
     const Status added =
         registry.add_filter(name, [f] { return std::make_unique<ScriptedFilter>(f); });
     if (!added.ok()) throw std::invalid_argument(added.to_string());
