@@ -172,9 +172,11 @@ TEST(SetThreads, AForkedChildIsRefused) {
 TEST(SetThreads, WhatCompletesBehindASubmissionThatIsRefusedIsDelivered) {
   SetBench bench("null", false);
   std::promise<void> refuse;
+  std::promise<void> asked;
   const auto hooked = std::make_shared<testing::HookedDevice>(
-      bench.device, [gate = refuse.get_future().share()](std::size_t n) -> Status {
+      bench.device, [&asked, gate = refuse.get_future().share()](std::size_t n) -> Status {
         if (n != 0) return {};
+        asked.set_value();
         gate.wait();
         return error(Code::kBusy, "the line is full");
       });
@@ -182,7 +184,7 @@ TEST(SetThreads, WhatCompletesBehindASubmissionThatIsRefusedIsDelivered) {
   InferenceSet set = bench.set({.size = 2, .in_order = true});
   const SetHandle first = set.acquire().value();
   auto sent = std::async(std::launch::async, [&] { return set.submit(first, 1); });
-  while (set.figures().in_flight == 0) std::this_thread::yield();
+  asked.get_future().wait();
   std::atomic<int> called{0};
   ASSERT_TRUE(set.submit(set.acquire().value(), 2, [&](const SetHandle&) { ++called; }).ok());
   while (set.figures().completed == 0) std::this_thread::yield();
