@@ -45,8 +45,8 @@ class Sizes(unittest.TestCase):
     """Sizes that a run decides, whatever the model declares."""
 
     def test_a_loop_may_make_no_round(self):
-        body = helper.make_graph([helper.make_node("Identity", ["c"], ["co"]), helper.make_node("Identity", ["i"], ["s"])],
-                                 "b", [value("i", T.INT64, ()), value("c", T.BOOL, ())],
+        nodes = [helper.make_node("Identity", ["c"], ["co"]), helper.make_node("Identity", ["i"], ["s"])]
+        body = helper.make_graph(nodes, "b", [value("i", T.INT64, ()), value("c", T.BOOL, ())],
                                  [value("co", T.BOOL, ()), value("s", T.INT64, ())])
         for more in ([], [helper.make_node("Identity", ["r"], ["y"])]):
             loop = helper.make_node("Loop", ["n", ""], ["r" if more else "y"], body=body)
