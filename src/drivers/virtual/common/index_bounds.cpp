@@ -130,10 +130,8 @@ struct Outside {
 
 template <class T>
 std::optional<Outside> first_outside(const void* data, std::size_t elements, std::int64_t size) {
-  const auto* const bytes = static_cast<const std::byte*>(data);
   for (std::size_t i = 0; i < elements; ++i) {
-    T value;
-    std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));
+    const auto value = value_at<T>(data, i);
     if (value < -size || value >= size) return Outside{value, i};
   }
   return std::nullopt;

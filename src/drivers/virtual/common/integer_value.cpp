@@ -1,7 +1,6 @@
 #include "drivers/virtual/common/integer_value.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "corelane/tensor/convert.h"
@@ -10,13 +9,6 @@ namespace corelane::drivers::virtual_npu {
 namespace {
 
 constexpr std::int64_t kLowest = std::numeric_limits<std::int64_t>::min();
-
-template <class T>
-T value_at(const void* data, std::size_t index) noexcept {
-  T value;
-  std::memcpy(&value, static_cast<const std::byte*>(data) + index * sizeof(T), sizeof(T));
-  return value;
-}
 
 std::int64_t cut_off(double value) noexcept {
   constexpr double kBound = 9223372036854775808.0;  // 2^63

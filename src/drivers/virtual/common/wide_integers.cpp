@@ -2,22 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <optional>
+
+#include "drivers/virtual/common/integer_value.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
 
 /// Values that are looked at without a branch for each.
 constexpr std::size_t kBlock = 256;
-
-template <class T>
-T value_at(const std::byte* bytes, std::size_t index) {
-  T value;
-  std::memcpy(&value, bytes + index * sizeof(T), sizeof(T));
-  return value;
-}
 
 /// Not zero where int32 cannot hold the value.
 std::uint64_t excess(std::int64_t v) {

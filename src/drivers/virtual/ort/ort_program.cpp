@@ -129,7 +129,6 @@ Result<PatchedModel> OrtProgram::read(ZippedOutputs& zipped) const {
 Status OrtProgram::build() {
   CORELANE_ASSIGN(const PatchedModel patched, read(zipped_));
   CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs, BoundTypes::kOpaque));
-  fixed_inputs_ = has_fixed_inputs(patched);
   for (const ImageConstant& constant : patched.image_constants)
     constant_bytes_ += constant.bytes.size();
   constexpr std::string_view kWhat = "the engine's packed weights";
@@ -180,8 +179,9 @@ Status OrtProgram::build_optimised(const PatchedModel& patched) {
   return describe_outputs(patched, first->session.get());
 }
 
-Status OrtProgram::describe_output(const GraphValue& declared, OrtSession* session,
+Status OrtProgram::describe_output(const PatchedModel& patched, OrtSession* session,
                                    std::size_t index) {
+  const GraphValue& declared = patched.outputs[index];
   if (ValueType type = border_type(declared.type, false); !type.empty()) {
     outputs_.push_back(flat_desc(declared.name, std::move(type)));
     return {};
@@ -191,7 +191,8 @@ Status OrtProgram::describe_output(const GraphValue& declared, OrtSession* sessi
   desc.name = declared.name;
   CORELANE_ASSIGN(desc.dtype, usable_dtype(declared, "output", form.dtype, BoundTypes::kOpaque));
   // The engine says "no dimensions" of an output whose rank it does not know, too.
-  const bool is_number = declared.has_shape && declared.shape.rank() == 0 && fixed_inputs_;
+  const bool is_number =
+      declared.has_shape && declared.shape.rank() == 0 && has_fixed_inputs(patched);
   desc.any_rank = form.shape.rank() == 0 && !is_number;
   desc.shape = desc.any_rank ? Shape{Shape::kOpen} : std::move(form.shape);
   outputs_.push_back(std::move(desc));
@@ -209,7 +210,7 @@ Status OrtProgram::describe_outputs(const PatchedModel& patched, OrtSession* ses
   outputs_.clear();
   output_names_.clear();
   for (std::size_t i = 0; i < count; ++i) {
-    CORELANE_TRY(describe_output(patched.outputs[i], session, i));
+    CORELANE_TRY(describe_output(patched, session, i));
     char* name = nullptr;
     CORELANE_TRY(library_.call<entry::SessionGetOutputName>(kWhat, Code::kInternal, session, i,
                                                             library_.allocator(), &name));

@@ -97,7 +97,7 @@ class OrtProgram final : public device::LaneProgram,
   /// A session that the engine has optimised, and what it knows of the outputs.
   Status build_optimised(const PatchedModel& patched);
   Status describe_outputs(const PatchedModel& patched, OrtSession* session);
-  Status describe_output(const GraphValue& declared, OrtSession* session, std::size_t index);
+  Status describe_output(const PatchedModel& patched, OrtSession* session, std::size_t index);
   /// `alone`: what it packs of the weights goes with it.
   Result<OwnedSession> make_session(const PatchedModel& patched, const OrtSessionOptions* options,
                                     bool alone) const;
@@ -120,7 +120,6 @@ class OrtProgram final : public device::LaneProgram,
   std::vector<std::string> output_names_;
   ZippedOutputs zipped_;
   std::size_t constant_bytes_ = 0;
-  bool fixed_inputs_ = false;
   std::size_t nodes_ = 0;
   std::vector<EmptyBound> empty_bounds_;
   std::unique_ptr<OrtHostOperators> operators_;

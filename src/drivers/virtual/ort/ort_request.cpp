@@ -33,7 +33,11 @@ class OrtRequest final : public device::LaneRequest {
         outputs_(program_->outputs().size()),
         run_options_(std::move(run_options)) {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      if (!program_->outputs()[i].shape.is_static()) open_outputs_.push_back(i);
+      const TensorDesc& output = program_->outputs()[i];
+      if (output.shape.is_static())
+        outputs_[i].bytes = dtype_bytes(output.dtype, output.shape.elements().value_or(0));
+      else
+        open_outputs_.push_back(i);
       output_names_.push_back(program_->engine_output(i).c_str());
     }
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -74,9 +78,8 @@ class OrtRequest final : public device::LaneRequest {
     Slot& slot = outputs_[index];
     const TensorDesc& desc = program_->outputs()[index];
     // The engine that was bound first may know fewer dimensions, and take less memory.
-    const std::size_t bytes = dtype_bytes(desc.dtype, desc.shape.elements().value_or(0));
-    if (desc.shape.is_static() && tensor.data != nullptr && tensor.size < bytes)
-      return memory_too_small(desc, bytes, desc.shape, tensor.size);
+    if (tensor.data != nullptr && tensor.size < slot.bytes)
+      return memory_too_small(desc, slot.bytes, desc.shape, tensor.size);
     const bool same = slot.value != nullptr && slot.bound.data == tensor.data;
     slot.bound = tensor;
     if (!desc.shape.is_static() || same) return {};
@@ -132,7 +135,7 @@ class OrtRequest final : public device::LaneRequest {
     device::TensorRef result = slot.bound;
     if (result.data == nullptr) result.data = slot.own.data();
     result.shape = desc.shape;
-    result.size = dtype_bytes(desc.dtype, desc.shape.elements().value_or(0));
+    result.size = slot.bytes;
     return result;
   }
 
@@ -146,6 +149,7 @@ class OrtRequest final : public device::LaneRequest {
   struct Slot {
     device::TensorRef bound;  ///< Null data: `own`, or the engine's for an open output.
     std::vector<std::byte> own;
+    std::size_t bytes = 0;     ///< Of an output of fixed size.
     OwnedValue value;          ///< The bound memory as the engine's tensor.
     device::TensorRef result;  ///< Of the last run, for an open output: the engine's memory.
   };
