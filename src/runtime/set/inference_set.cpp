@@ -59,7 +59,7 @@ Status InferenceSet::submit(const SetHandle& handle, std::uint64_t id, SetCallba
 
 Result<std::future<SetHandle>> InferenceSet::submit_future(const SetHandle& handle,
                                                            std::uint64_t id) {
-  if (owner_ != nullptr) owner_->core->note_users();  // Any thread may wait for the future.
+  if (owner_ != nullptr) owner_->core->expect_other_users();  // Any thread may wait for the future.
   auto promise = std::make_shared<std::promise<SetHandle>>();
   std::future<SetHandle> future = promise->get_future();
   CORELANE_TRY(

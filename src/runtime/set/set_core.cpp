@@ -58,17 +58,16 @@ Status check_options(const Program& program, const SetOptions& options) {
 /// How long a replay that found no room waits before it tries again.
 constexpr Duration kRoomStep = std::chrono::milliseconds(5);
 
-/// The thread of the process that replays inferences which have waited for room.
-struct ReplayThread {
-  std::shared_ptr<dispatch::CallbackThread> thread =
-      std::make_shared<dispatch::CallbackThread>(real_clock(), "corelane-replay", "runtime");
-};
+std::shared_ptr<dispatch::CallbackThread> thread_named(const char* name) {
+  return std::make_shared<dispatch::CallbackThread>(real_clock(), name, "runtime");
+}
 
-/// The thread of the process that frees sets whose last reference was dropped by a thread that a
-/// job waits for.
-struct EndThread {
-  std::shared_ptr<dispatch::CallbackThread> thread =
-      std::make_shared<dispatch::CallbackThread>(real_clock(), "corelane-end", "runtime");
+/// The threads of the process that serve all sets.
+struct SetThreads {
+  /// Replays inferences that found no room at first.
+  std::shared_ptr<dispatch::CallbackThread> replay = thread_named("corelane-replay");
+  /// Frees sets whose last reference was dropped by a thread that a job waits for.
+  std::shared_ptr<dispatch::CallbackThread> end = thread_named("corelane-end");
 };
 
 std::string failures_text(const SureVector<Status>& failures) {
@@ -126,9 +125,9 @@ void SetCore::end(SetCore* core) noexcept {
   std::function<void()> job = [last = ended.release()] {
     const std::unique_ptr<SetCore> ends(last);
   };
-  // Where the system gives no thread the set is not freed: to free it here could block for ever.
+  // Without a thread the set leaks: to free it in this thread could block forever.
   const Status posted = no_throw("freeing an inference set",
-                                 [&] { return per_process<EndThread>().thread->post(job); });
+                                 [&] { return per_process<SetThreads>().end->post(job); });
   if (!posted.ok()) log::error("runtime", "an inference set is not freed: {}", posted.message());
 }
 
@@ -151,7 +150,7 @@ Status SetCore::ended() const {
                program_.description().name);
 }
 
-void SetCore::note_users() {
+void SetCore::expect_other_users() {
   const MutexLock lock(mutex_);
   many_users_ = true;
 }
@@ -323,14 +322,15 @@ void SetCore::replay() noexcept {
   }
 }
 
-/// Whoever fills the device's line first after its return would else end what waits for it.
+/// Another client may fill the line first when the device is back: the replays try again then,
+/// and do not fail with kBusy.
 void SetCore::replay_later() noexcept {
   // Without a timer the next call of collect() or acquire() does it.
   const Status ignored = no_throw("replaying inferences", [&] {
     clock_->call_at(later(clock_->now(), kRoomStep), [weak = weak_from_this()] {
       // Not in the clock's thread, for which users' time limits wait.
       if (auto alive = weak.lock())
-        per_process<ReplayThread>().thread->post_or_call([last = std::move(alive)]() mutable {
+        per_process<SetThreads>().replay->post_or_call([last = std::move(alive)]() mutable {
           const dispatch::AwaitedScope other_sets_wait(true);
           const std::shared_ptr<SetCore> core = std::move(last);
           core->replay();

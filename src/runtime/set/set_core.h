@@ -42,8 +42,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   Status release(const SetHandle& handle);
   Result<int> fd();
   bool cancel(std::uint64_t id);
-  /// Another thread may use the set.
-  void note_users();
+  /// Another thread than the ones seen so far may use the set.
+  void expect_other_users();
   bool drain(TimePoint until);
   Status wait_idle(TimePoint until);
   void shutdown();
