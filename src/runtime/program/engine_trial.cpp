@@ -292,9 +292,7 @@ void EngineTrial::begin(std::vector<Input> inputs) {
     core->work(std::move(given));
   });
   if (!started) {
-    log::debug("runtime", "program '{}': its engines are not timed: {}", core_->parts.name,
-               started.error().to_string());
-    core_->over.store(true, std::memory_order_release);
+    give_up(started.error());
     return;
   }
   core_->thread = std::move(*started);

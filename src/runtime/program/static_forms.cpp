@@ -333,10 +333,7 @@ void StaticForms::begin(const std::shared_ptr<FormUse>& use, Inputs inputs) noex
     core.due.push_back({use, std::move(inputs)});
     core.start();
   } catch (const std::exception& e) {
-    {
-      const MutexLock lock(core.mutex);
-      core.give_up(*use);
-    }
+    give_up(use);
     log::warn("runtime", "program '{}': no form for {}: {}", core.name, shapes_text(use->shapes),
               e.what());
   }
