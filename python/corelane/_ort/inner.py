@@ -48,116 +48,112 @@ class OrtValueVector(list):
         return capsules if to_tensor is None else [to_tensor(capsule) for capsule in capsules]
 
 
-class InnerSession:
-    """`session._sess`: the session under the names of onnxruntime's inner class. It shares all with the
-    session that it is taken from."""
+class _Inner:
+    """What stands behind an object, under the names of onnxruntime's inner class; _SAME: those that both have."""
+
+    _SAME: tuple[str, ...] = ()
+
+    def __init__(self, outer: Any):
+        self._outer = outer
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._SAME:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}; docs/apis/python.md lists what "
+                                 "the object in front of it has")
+        return getattr(self._outer, name)
+
+
+class InnerSession(_Inner):
+    """`session._sess`: it shares all with the session that it is taken from."""
 
     _SAME = ("get_providers", "get_provider_options", "end_profiling", "run_async", "run_with_ortvaluevector",
              "set_ep_dynamic_options", "release_captured_graph", "get_tuning_results", "set_tuning_results",
              "get_provider_graph_assignment_info")
 
-    def __init__(self, session: Any):
-        self._session = session
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in self._SAME:
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}; the session itself has "
-                                 "what docs/apis/python.md lists")
-        return getattr(self._session, name)
-
     @property
     def inputs_meta(self) -> list[NodeArg]:
         """get_inputs()."""
-        return self._session.get_inputs()
+        return self._outer.get_inputs()
 
     @property
     def outputs_meta(self) -> list[NodeArg]:
         """get_outputs()."""
-        return self._session.get_outputs()
+        return self._outer.get_outputs()
 
     @property
     def overridable_initializers(self) -> list[NodeArg]:
         """get_overridable_initializers()."""
-        return self._session.get_overridable_initializers()
+        return self._outer.get_overridable_initializers()
 
     @property
     def input_meminfos(self) -> list:
         """get_input_memory_infos()."""
-        return self._session.get_input_memory_infos()
+        return self._outer.get_input_memory_infos()
 
     @property
     def output_meminfos(self) -> list:
         """get_output_memory_infos()."""
-        return self._session.get_output_memory_infos()
+        return self._outer.get_output_memory_infos()
 
     @property
     def input_epdevices(self) -> list:
         """get_input_epdevices()."""
-        return self._session.get_input_epdevices()
+        return self._outer.get_input_epdevices()
 
     @property
     def model_meta(self) -> Any:
         """get_modelmeta()."""
-        return self._session.get_modelmeta()
+        return self._outer.get_modelmeta()
 
     @property
     def session_options(self) -> Any:
         """get_session_options()."""
-        return self._session.get_session_options()
+        return self._outer.get_session_options()
 
     @property
     def get_profiling_start_time_ns(self) -> int:
         """A number here, a method of the session."""
-        return self._session.get_profiling_start_time_ns()
+        return self._outer.get_profiling_start_time_ns()
 
     def run(self, output_names: Any, input_feed: Any, run_options: Any = None) -> list[np.ndarray]:
         """run() of InferenceSession: a class made from that may call it in a run() of its own."""
-        return self._session._run_plain(output_names, input_feed, run_options)
+        return self._outer._run_plain(output_names, input_feed, run_options)
 
     def run_with_ort_values(self, input_feed: Mapping[str, OrtValue], output_names: Any,
                             run_options: Any = None) -> OrtValueVector:
         """run_with_ort_values() of the session, in this order of arguments."""
-        return OrtValueVector(self._session.run_with_ort_values(output_names, input_feed, run_options))
+        return OrtValueVector(self._outer.run_with_ort_values(output_names, input_feed, run_options))
 
     def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> None:
         """run_with_iobinding() of the session, of its binding or of what is behind it."""
-        outer = iobinding._binding if isinstance(iobinding, InnerBinding) else iobinding
-        self._session.run_with_iobinding(outer, run_options)
+        outer = iobinding._outer if isinstance(iobinding, InnerBinding) else iobinding
+        self._outer.run_with_iobinding(outer, run_options)
 
 
-class InnerBinding:
-    """`binding._iobinding`: the binding under the names and arguments of onnxruntime's inner class."""
+class InnerBinding(_Inner):
+    """`binding._iobinding`: the binding with the arguments of onnxruntime's inner class."""
 
     _SAME = ("bind_ortvalue_input", "bind_ortvalue_output", "synchronize_inputs", "synchronize_outputs",
              "clear_binding_inputs", "clear_binding_outputs", "copy_outputs_to_cpu")
-
-    def __init__(self, binding: Any):
-        self._binding = binding
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in self._SAME:
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}; the binding itself has "
-                                 "what docs/apis/python.md lists")
-        return getattr(self._binding, name)
 
     def bind_input(self, name: str, value: Any, element_type: Any = None, shape: Any = None,
                    buffer_ptr: int | None = None) -> None:
         """An array, or an OrtDevice and the memory at an address there."""
         if isinstance(value, np.ndarray):
-            self._binding.bind_cpu_input(name, value)
+            self._outer.bind_cpu_input(name, value)
         else:
-            self._binding.bind_input(name, value.name(), value.device_id(), element_type, shape, buffer_ptr)
+            self._outer.bind_input(name, value.name(), value.device_id(), element_type, shape, buffer_ptr)
 
     def bind_output(self, name: str, device: Any, element_type: Any = None, shape: Any = None,
                     buffer_ptr: int | None = None) -> None:
         """Fresh memory of an OrtDevice, or the memory at an address there."""
-        self._binding.bind_output(name, device.name(), device.device_id(), element_type, shape, buffer_ptr)
+        self._outer.bind_output(name, device.name(), device.device_id(), element_type, shape, buffer_ptr)
 
     def get_outputs(self) -> OrtValueVector:
         """get_outputs() of the binding."""
-        return self._binding.get_outputs_as_ortvaluevector()
+        return self._outer.get_outputs_as_ortvaluevector()
 
 
 def session_iobinding(session: InnerSession) -> InnerBinding:
     """onnxruntime's SessionIOBinding: of `session._sess`."""
-    return session._session.io_binding()._iobinding
+    return session._outer.io_binding()._iobinding
