@@ -22,6 +22,11 @@ class Own final : public Backend {
   std::uint32_t max() const noexcept override { return 7; }
 };
 
+Status add_own(VirtualBench& bench) {
+  return bench.registry.add("Own",
+                            [](const BackendSurroundings&) { return std::make_unique<Own>(); });
+}
+
 /// Breaks one promise of the interface.
 class Broken final : public Backend {
  public:
@@ -56,9 +61,7 @@ struct Uncopyable {
 
 TEST(Chain, ASchedulerOfTheUsersHasNoFiguresAndMayGetAnyValue) {
   VirtualBench bench;
-  ASSERT_TRUE(
-      bench.registry.add("Own", [](const BackendSurroundings&) { return std::make_unique<Own>(); })
-          .ok());
+  ASSERT_TRUE(add_own(bench).ok());
   ASSERT_TRUE(bench.open({{"Interpreter::backend", "Own"}}).ok());
   EXPECT_EQ(bench.pipeline.prometheus_text(), "");
   Dict request = VirtualBench::request(1);
@@ -75,9 +78,7 @@ TEST(Chain, EachPartCanBeReplaced) {
        {"Interpreter::backend", "PipelineV3::backend", "BaselineSchedule::backend",
         "Fusion::backend", "ContrastInstances::backend", "backend"}) {
     VirtualBench bench;
-    ASSERT_TRUE(bench.registry
-                    .add("Own", [](const BackendSurroundings&) { return std::make_unique<Own>(); })
-                    .ok());
+    ASSERT_TRUE(add_own(bench).ok());
     ASSERT_TRUE(bench.open({{key, "Own"}}).ok()) << key;
     Dict request = VirtualBench::request(1);
     EXPECT_TRUE(bench.pipeline.run(request).ok()) << key;
@@ -103,9 +104,7 @@ TEST(Chain, AWholeChainMayBeWrittenOut) {
 
 TEST(Chain, ASchedulerOfItsOwnNeedsDataToo) {
   VirtualBench bench;
-  ASSERT_TRUE(
-      bench.registry.add("Own", [](const BackendSurroundings&) { return std::make_unique<Own>(); })
-          .ok());
+  ASSERT_TRUE(add_own(bench).ok());
   ASSERT_TRUE(bench.open({{"Interpreter::backend", "Own"}}).ok());
   Dict empty;
   EXPECT_EQ(bench.pipeline.run(empty).code(), Code::kOutOfRange);
