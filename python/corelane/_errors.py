@@ -183,9 +183,16 @@ def driver_text(error: StatusError, function: str) -> str:
     return f"{function} failed: {name} ({number}): {error}"
 
 
+def _kind_of(error: StatusError) -> type:
+    # A part of the graph is named: the bytes are a model.
+    if error.code is Code.MALFORMED and error.details.keys() & {"node", "input", "output"}:
+        return Fail
+    return _BY_CODE.get(error.code, RuntimeException)
+
+
 def translated(error: StatusError, strict: bool, function: str = RUN) -> Exception:
     """The exception for a failure, with strict in onnxruntime's words, else in those of RKNN's driver."""
-    kind = _BY_CODE.get(error.code, RuntimeException)
+    kind = _kind_of(error)
     return numbered(kind, strict_text(error)) if strict else kind(driver_text(error, function))
 
 

@@ -112,6 +112,24 @@ class Swap(unittest.TestCase):
     def test_bad_bytes(self):
         self.refused(state.InvalidProtobuf, "INVALID_PROTOBUF", lambda: ort.InferenceSession(b"garbage"))
 
+    def model_with(self, nodes, weights=()):
+        x, y = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [3]) for n in ("x", "y"))
+        graph = onnx.helper.make_graph([onnx.helper.make_node(*node) for node in nodes], "g", [x], [y], weights)
+        opset = onnx.helper.make_opsetid("", 17)
+        return onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8).SerializeToString()
+
+    def test_a_model_whose_graph_is_at_fault(self):
+        for nodes in ([("Relu", ["x"], ["y"]), ("Abs", ["x"], ["y"])], [("Relu", ["x"], ["z"])],
+                      [("Add", ["x", "b"], ["a"]), ("Relu", ["a"], ["b"]), ("Relu", ["b"], ["y"])]):
+            model = self.model_with(nodes)
+            self.refused(state.Fail, "FAIL", lambda m=model: ort.InferenceSession(m))
+
+    def test_the_last_of_two_initializers_of_one_name_counts(self):
+        weights = [onnx.numpy_helper.from_array(np.array(w, np.float32), "w") for w in ([1, 2, 3], [4, 5, 6])]
+        session = ort.InferenceSession(self.model_with([("Add", ["x", "w"], ["y"])], weights))
+        (y,) = session.run(None, {"x": np.zeros(3, np.float32)})
+        np.testing.assert_array_equal(y, [4, 5, 6])
+
     def test_empty_bytes(self):
         with self.assertRaises(state.InvalidArgument):
             ort.InferenceSession(b"")

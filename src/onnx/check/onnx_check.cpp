@@ -40,7 +40,8 @@ class ScopeChecker {
     for (const auto& out : g.output()) {
       if (!known(out.name())) {
         return error(Code::kMalformed, "graph '{}': nothing produces its output '{}'", g.name(),
-                     out.name());
+                     out.name())
+            .with(Detail::kOutput, out.name());
       }
     }
     scopes_.pop_back();
@@ -67,7 +68,14 @@ class ScopeChecker {
 
  private:
   Status nodes(const Nodes& nodes) {
-    for (int i = 0; i < nodes.size(); ++i) CORELANE_TRY(node(nodes[i], i));
+    for (int i = 0; i < nodes.size(); ++i) {
+      const Status status = node(nodes[i], i);
+      // Of nodes one in the other, the innermost is at fault.
+      if (!status.ok() && status.detail(Detail::kNode).empty())
+        return status.with(Detail::kNode, node_text(nodes[i], i))
+            .with(Detail::kOperator, op_text(nodes[i]));
+      CORELANE_TRY(status);
+    }
     return {};
   }
 
@@ -78,7 +86,8 @@ class ScopeChecker {
     for (const auto& in : g.input()) {
       if (in.name().empty() || !names.insert(in.name()).second) {
         return error(Code::kMalformed, "graph '{}': the input name '{}' is empty or used twice",
-                     g.name(), in.name());
+                     g.name(), in.name())
+            .with(Detail::kInput, in.name());
       }
       if (top) CORELANE_TRY(declared_dims(in));
     }

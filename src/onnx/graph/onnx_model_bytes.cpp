@@ -1,6 +1,7 @@
 #include "onnx/graph/onnx_model_bytes.h"
 
 #include "onnx/check/onnx_check.h"
+#include "onnx/graph/onnx_repeats.h"
 #include "onnx/graph/onnx_scan.h"
 #include "onnx/graph/onnx_sort.h"
 
@@ -24,7 +25,9 @@ Result<bool> parse_sorted(ByteSpan bytes, ::onnx::ModelProto& model) {
   const Status structure = check_structure(model);
   // Most files are in order, and pay nothing.
   if (structure.ok()) return false;
-  if (!model.has_graph() || !sort_nodes(model)) return error(structure);
+  if (!model.has_graph()) return error(structure);
+  const bool dropped = drop_repeated_initializers(model);
+  if (!sort_nodes(model) && !dropped) return error(structure);
   CORELANE_TRY(check_structure(model));
   return true;
 }

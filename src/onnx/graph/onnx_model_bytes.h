@@ -12,11 +12,13 @@ namespace corelane::onnx {
 Status read_model(ByteSpan bytes, ::onnx::ModelProto& model);
 
 /// read_model(), and a check of the graph's structure; nodes that read what later ones make are put
-/// in order before. kMalformed, kOutOfMemory, kUnsupportedModel.
+/// in order before, and of initialisers of one name the last one stays. kMalformed, with the node,
+/// input or output where the bytes are a model and its graph is none; kOutOfMemory,
+/// kUnsupportedModel.
 Status parse_model(ByteSpan bytes, ::onnx::ModelProto& model);
 
-/// The same. True where nodes had to be put in order, so that the bytes cannot be handed on as they
-/// are to a reader that wants them so.
+/// The same. True where the graph had to be mended so, and the bytes cannot be handed on as they
+/// are to a reader that wants it in order.
 Result<bool> parse_sorted(ByteSpan bytes, ::onnx::ModelProto& model);
 
 /// kUnsupportedModel from 2 GiB on, which protobuf cannot write.
