@@ -3,10 +3,13 @@
 #include <png.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <string_view>
 
 #include "corelane/base/file.h"
 // jpeglib.h needs size_t and FILE before it.
@@ -17,24 +20,64 @@
 namespace corelane::common {
 namespace {
 
+/// The bytes without the chunks that say what colours the stored values mean: libpng's simple
+/// reader converts by them, which libjpeg and the readers of Python do not. From a chunk on that is
+/// longer than the file, the bytes stay as they are: libpng says what is wrong with them.
+std::vector<std::byte> without_colour_chunks(ByteSpan bytes) {
+  constexpr std::array<std::string_view, 5> kDropped{"gAMA", "cHRM", "sRGB", "iCCP", "cICP"};
+  constexpr std::size_t kSignature = 8;
+  constexpr std::size_t kFrame = 12;  // Of a chunk: its length, its name and its checksum.
+  std::vector<std::byte> kept(bytes.begin(), bytes.begin() + kSignature);
+  std::size_t at = kSignature;
+  while (bytes.size() - at >= kFrame) {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < 4; ++i)
+      length = length << 8 | std::to_integer<std::size_t>(bytes[at + i]);
+    if (length > bytes.size() - at - kFrame) break;
+    const ByteSpan chunk = bytes.subspan(at, kFrame + length);
+    if (std::ranges::find(kDropped, as_string_view(chunk.subspan(4, 4))) == kDropped.end())
+      kept.insert(kept.end(), chunk.begin(), chunk.end());
+    at += chunk.size();
+  }
+  kept.insert(kept.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end());
+  return kept;
+}
+
+/// Leaves out alpha, or makes one grey of the three colours, weighted as Pillow does.
+void keep_channels(std::vector<std::uint8_t>& rgba, int channels) {
+  const std::size_t count = rgba.size() / 4;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint8_t* const from = &rgba[4 * i];
+    if (channels == 3)
+      std::memmove(&rgba[3 * i], from, 3);
+    else
+      rgba[i] = static_cast<std::uint8_t>(
+          (from[0] * 19595 + from[1] * 38470 + from[2] * 7471 + 0x8000) >> 16);
+  }
+  rgba.resize(count * static_cast<std::size_t>(channels));
+}
+
 Result<Image> decode_png(ByteSpan bytes, const std::string& name, int channels) {
+  const std::vector<std::byte> plain = without_colour_chunks(bytes);
   png_image png{};
+  const std::unique_ptr<png_image, decltype(&png_image_free)> freed(&png, png_image_free);
   png.version = PNG_IMAGE_VERSION;
-  if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0)
+  if (png_image_begin_read_from_memory(&png, plain.data(), plain.size()) == 0)
     return error(Code::kMalformed, "{}: {}", name, png.message);
   // Before anything of that size is allocated.
   if (static_cast<std::int64_t>(png.width) * png.height > kMaxPixels) {
-    png_image_free(&png);
     return error(Code::kMalformed, "{}: {}x{} is more than {} pixels", name, png.width, png.height,
                  kMaxPixels);
   }
-  png.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  // Values of 16 bits are meant as those of 8 bits are; libpng takes them for linear light.
+  png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
+  // With alpha: without it libpng blends the colours with a background.
+  png.format = PNG_FORMAT_RGBA;
   Image image{static_cast<int>(png.width), static_cast<int>(png.height), channels, {}};
   image.pixels.resize(PNG_IMAGE_SIZE(png));
-  // The background of transparent pixels.
-  const png_color white{255, 255, 255};
-  if (png_image_finish_read(&png, &white, image.pixels.data(), 0, nullptr) == 0)
+  if (png_image_finish_read(&png, nullptr, image.pixels.data(), 0, nullptr) == 0)
     return error(Code::kMalformed, "{}: {}", name, png.message);
+  keep_channels(image.pixels, channels);
   return image;
 }
 

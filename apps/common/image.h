@@ -21,8 +21,10 @@ struct Image {
 /// At most this many pixels are decoded, so a small file cannot ask for all memory.
 inline constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
 
-/// Decodes PNG or JPEG (by content) to 1 or 3 channels; alpha is laid over white. kMalformed names
-/// the file and the decoder's reason.
+/// Decodes PNG or JPEG (by content) to 1 or 3 channels. Pixels are the values that the file stores,
+/// as Pillow and OpenCV give them: no gamma or colour profile changes a PNG, alpha is left out,
+/// and 16 bits are rounded to 8.
+/// kMalformed names the file and the decoder's reason.
 Result<Image> load_image(const std::filesystem::path& path, int channels);
 Result<Image> decode_image(ByteSpan bytes, const std::string& name, int channels);
 

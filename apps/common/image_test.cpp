@@ -91,6 +91,78 @@ TEST(Image, PngRoundTripKeepsPixels) {
   std::filesystem::remove(path);
 }
 
+/// A PNG of one row; 0 writes no gamma.
+std::vector<std::byte> png_row(int depth, int colours, const std::vector<std::uint8_t>& row,
+                               double gamma = 0) {
+  std::vector<std::byte> bytes;
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  const auto write = [](png_structp to, png_bytep data, std::size_t size) {
+    auto* all = static_cast<std::vector<std::byte>*>(png_get_io_ptr(to));
+    const auto* begin = reinterpret_cast<const std::byte*>(data);
+    all->insert(all->end(), begin, begin + size);
+  };
+  png_set_write_fn(png, &bytes, write, nullptr);
+  const std::size_t pixel = static_cast<std::size_t>(depth) / 8 *
+                            (colours == PNG_COLOR_TYPE_GRAY  ? 1
+                             : colours == PNG_COLOR_TYPE_RGB ? 3
+                                                             : 4);
+  png_set_IHDR(png, info, static_cast<png_uint_32>(row.size() / pixel), 1, depth, colours,
+               PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  if (gamma > 0) png_set_gAMA(png, info, gamma);
+  png_write_info(png, info);
+  png_write_row(png, row.data());
+  png_write_end(png, info);
+  png_destroy_write_struct(&png, &info);
+  return bytes;
+}
+
+std::vector<std::uint8_t> pixels_of(ByteSpan bytes, int channels) {
+  const auto image = decode_image(bytes, "row.png", channels);
+  EXPECT_TRUE(image) << image.error().to_string();
+  return image ? image->pixels : std::vector<std::uint8_t>();
+}
+
+TEST(Image, GreyOfAPngIsPillowsLuma) {
+  const auto bytes = png_row(8, PNG_COLOR_TYPE_RGB, {255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 9, 9});
+  EXPECT_EQ(pixels_of(bytes, 1), (std::vector<std::uint8_t>{76, 150, 29, 9}));
+  EXPECT_EQ(pixels_of(png_row(8, PNG_COLOR_TYPE_GRAY, {0, 77, 255}), 1),
+            (std::vector<std::uint8_t>{0, 77, 255}));
+}
+
+TEST(Image, PngOf16BitsGivesThePixelsOfOneOf8) {
+  std::vector<std::uint8_t> wide, narrow;
+  for (int v = 0; v < 256; ++v) {
+    narrow.push_back(static_cast<std::uint8_t>(v));
+    wide.insert(wide.end(), 2, static_cast<std::uint8_t>(v));  // v * 257
+  }
+  for (const double gamma : {0.0, 1.0})
+    EXPECT_EQ(pixels_of(png_row(16, PNG_COLOR_TYPE_GRAY, wide, gamma), 1), narrow) << gamma;
+}
+
+TEST(Image, GammaOfAPngChangesNothing) {
+  const std::vector<std::uint8_t> row{10, 128, 250, 200, 100, 50};
+  EXPECT_EQ(pixels_of(png_row(8, PNG_COLOR_TYPE_RGB, row, 1.0), 3), row);
+  EXPECT_EQ(pixels_of(png_row(8, PNG_COLOR_TYPE_RGB, row, 0.3), 3), row);
+}
+
+TEST(Image, AlphaOfAPngIsLeftOut) {
+  const std::vector<std::uint8_t> row{10, 128, 250, 0, 200, 100, 50, 128};
+  const auto bytes = png_row(8, PNG_COLOR_TYPE_RGB_ALPHA, row, 1.0);
+  EXPECT_EQ(pixels_of(bytes, 3), (std::vector<std::uint8_t>{10, 128, 250, 200, 100, 50}));
+}
+
+TEST(Image, CutPngWithGammaIsRefusedOrWhole) {
+  const auto bytes = png_row(8, PNG_COLOR_TYPE_RGB, {1, 2, 3}, 0.5);
+  for (std::size_t n = 8; n < bytes.size(); ++n) {
+    const auto cut = decode_image(ByteSpan(bytes).first(n), "cut", 3);
+    if (cut)
+      EXPECT_EQ(cut->pixels, (std::vector<std::uint8_t>{1, 2, 3}));
+    else
+      EXPECT_EQ(cut.error().code(), Code::kMalformed);
+  }
+}
+
 TEST(Image, NeitherPngNorJpegIsNamed) {
   const auto r = decode_image(as_byte_span("GIF89a"), "a.gif", 3);
   ASSERT_FALSE(r);
