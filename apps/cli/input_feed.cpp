@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-#include "cli/tensors.h"
+#include "cli/output_numbers.h"
 #include "common/image.h"
 #include "common/npy.h"
 #include "corelane/base/file.h"
@@ -154,27 +154,21 @@ Status feed_picture(Context& context, const FileOf& file, const IoEntry& entry, 
   return context.set_input(file.index, view, {entry.mean, entry.std, ConvertPath::kAuto});
 }
 
-/// What becomes of an array that goes into an input of another type: floats go into integers only
+/// What becomes of an array that goes into an input of another type: numbers go into integers only
 /// where these hold them.
 Status check_type(const TensorView& given, const TensorDesc& desc, const FileOf& file,
                   FedInput& fed) {
   if (given.dtype == desc.dtype) return {};
   fed.steps.push_back(
       fmt::format("{} converted to {}", dtype_name(given.dtype), dtype_name(desc.dtype)));
-  if (!is_float(given.dtype) || !is_integer(desc.dtype)) return {};
-  common::Array held{desc.dtype, given.shape, {}};
-  held.bytes.resize(dtype_bytes(desc.dtype, given.shape.elements().value_or(0)));
-  CORELANE_TRY(
-      convert(given, {held.bytes.data(), held.bytes.size(), held.dtype, held.shape, {}, {}}));
-  CORELANE_ASSIGN(const auto values, as_doubles(given));
-  CORELANE_ASSIGN(const auto kept, as_doubles(held.view()));
-  const auto at = std::ranges::mismatch(values, kept);
-  if (at.in1 == values.end()) return {};
+  if ((!is_float(given.dtype) && !is_integer(given.dtype)) || !is_integer(desc.dtype)) return {};
+  CORELANE_ASSIGN(const auto lost, first_not_held(given, desc.dtype));
+  if (!lost) return {};
   return error(
       Code::kInvalidArgument,
       "{}: element {} is {}, but input '{}' takes {}, which has no such number; give whole "
       "numbers that it holds",
-      file.path.string(), at.in1 - values.begin(), *at.in1, desc.name, dtype_name(desc.dtype));
+      file.path.string(), lost->index, lost->text, desc.name, dtype_name(desc.dtype));
 }
 
 Status feed_array(Context& context, const FileOf& file, const IoEntry& entry, FedInput& fed) {

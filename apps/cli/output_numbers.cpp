@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "cli/tensors.h"
 #include "corelane/tensor/convert.h"
@@ -26,6 +28,18 @@ bool is_nan(T value) {
   return false;
 }
 
+/// Whether a number, converted to an integer, is still the same.
+template <class T, class Held>
+bool is_same(T value, Held held) {
+  if constexpr (std::is_floating_point_v<Held>)
+    return false;  // Not reached: integers are held.
+  else if constexpr (std::is_integral_v<T>)
+    return std::cmp_equal(value, held);
+  else  // The largest integer is rounded up to the power of two that it does not reach.
+    return value == static_cast<T>(held) &&
+           value < std::ldexp(T{1}, std::numeric_limits<Held>::digits);
+}
+
 template <class T>
 Json number_json(T value) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -44,6 +58,21 @@ Result<Elements> elements_of(const TensorView& view) {
   CORELANE_ASSIGN(auto values, as_doubles(view));
   if (!is_opaque(view.dtype)) return values;
   return std::vector<std::int64_t>(values.begin(), values.end());
+}
+
+Result<std::optional<NumberAt>> first_not_held(const TensorView& given, DType type) {
+  std::vector<std::byte> bytes(dtype_bytes(type, given.shape.elements().value_or(0)));
+  const MutableTensorView held{bytes.data(), bytes.size(), type, given.shape, {}, {}};
+  CORELANE_TRY(convert(given, held));
+  CORELANE_ASSIGN(const Elements before, elements_of(given));
+  CORELANE_ASSIGN(const Elements after, elements_of(held));
+  return std::visit(
+      [](const auto& x, const auto& y) -> std::optional<NumberAt> {
+        for (std::size_t i = 0; i < x.size(); ++i)
+          if (!is_same(x[i], y[i])) return NumberAt{i, fmt::format("{}", x[i])};
+        return std::nullopt;
+      },
+      before, after);
 }
 
 Json values_json(const Elements& elements) {

@@ -1,7 +1,9 @@
-/// The elements of results as numbers, for `run`: figures of them, and their JSON.
+/// The elements of tensors as numbers: figures of results and their JSON, for `run`, and what the
+/// type of an input does not hold.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -16,6 +18,14 @@ using Elements =
 
 /// The elements, row-major: bool as 0 and 1, a type with is_opaque() as its bits.
 Result<Elements> elements_of(const TensorView& view);
+
+/// An element and its digits.
+struct NumberAt {
+  std::size_t index = 0;
+  std::string text;
+};
+/// The first element of `given`, numbers or bool, that the integers of `type` do not hold exactly.
+Result<std::optional<NumberAt>> first_not_held(const TensorView& given, DType type);
 
 /// All of them. JSON has no number for infinity and NaN: they are "inf", "-inf" and "nan".
 Json values_json(const Elements& elements);

@@ -1,5 +1,6 @@
 #include "cli/output_numbers.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -51,6 +52,38 @@ TEST(OutputNumbers, TheLargestComeFirstAndNaNLast) {
   order.pop_back();
   EXPECT_EQ(order, (std::vector<std::size_t>{4, 3, 5, 1, 7}));
   EXPECT_EQ(largest_json(elements<float>(DType::kF32, {1}), 5).size(), 1U);
+}
+
+/// The digits of the first number that `type` does not hold, "" where it holds all.
+template <class T>
+std::string not_held(const std::vector<T>& values, DType given, DType type) {
+  const Shape shape{static_cast<std::int64_t>(values.size())};
+  const auto found =
+      first_not_held({values.data(), values.size() * sizeof(T), given, shape, {}, {}}, type);
+  EXPECT_TRUE(found) << found.error().to_string();
+  return found && *found ? fmt::format("{}: {}", (*found)->index, (*found)->text) : "";
+}
+
+TEST(NotHeld, IntegersBeyondTheTypeAreNamedWithAllDigits) {
+  EXPECT_EQ(not_held<std::int64_t>({0, 255, 300}, DType::kI64, DType::kU8), "2: 300");
+  EXPECT_EQ(not_held<std::int64_t>({0, 255}, DType::kI64, DType::kU8), "");
+  EXPECT_EQ(not_held<std::int64_t>({-1}, DType::kI64, DType::kU64), "0: -1");
+  EXPECT_EQ(not_held<std::uint64_t>({UINT64_MAX}, DType::kU64, DType::kI64),
+            "0: 18446744073709551615");
+  EXPECT_EQ(not_held<std::int64_t>({INT64_MAX, INT64_MIN}, DType::kI64, DType::kI32),
+            "0: 9223372036854775807");
+  EXPECT_EQ(not_held<std::int64_t>({INT32_MAX, INT32_MIN}, DType::kI64, DType::kI32), "");
+  EXPECT_EQ(not_held<std::uint8_t>({127, 128}, DType::kU8, DType::kI8), "1: 128");
+}
+
+TEST(NotHeld, FloatsAreHeldAsWholeNumbersWithinTheType) {
+  EXPECT_EQ(not_held<float>({1, 2.5F}, DType::kF32, DType::kI32), "1: 2.5");
+  EXPECT_EQ(not_held<float>({kNaN}, DType::kF32, DType::kI64), "0: nan");
+  EXPECT_EQ(not_held<double>({-0x1p63, 0x1p62}, DType::kF64, DType::kI64), "");
+  EXPECT_EQ(not_held<double>({0x1p63}, DType::kF64, DType::kI64), "0: 9.223372036854776e+18");
+  EXPECT_EQ(not_held<double>({0x1p63}, DType::kF64, DType::kU64), "");
+  EXPECT_NE(not_held<double>({0x1p64}, DType::kF64, DType::kU64), "");
+  EXPECT_NE(not_held<double>({kInf}, DType::kF64, DType::kU64), "");
 }
 
 }  // namespace
