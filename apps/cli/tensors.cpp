@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "corelane/tensor/convert.h"
 #include "corelane/tensor/element_bits.h"
@@ -16,6 +17,12 @@ common::Array copy_of(const TensorView& view) {
   const auto* p = static_cast<const std::byte*>(view.data);
   const auto size = dtype_bytes(view.dtype, view.shape.elements().value_or(0));
   return {view.dtype, view.shape, ByteVector(p, p + size)};
+}
+
+/// A power of two that brings numbers up to `largest` near 1: their squares and sums neither
+/// overflow nor vanish, and no bit of them is lost.
+double scale_of(double largest) {
+  return largest > 0 ? std::ldexp(1.0, -std::max(std::ilogb(largest), -1022)) : 1.0;
 }
 
 }  // namespace
@@ -53,24 +60,36 @@ Result<std::vector<double>> as_doubles(const TensorView& view) {
 }
 
 Difference difference(const std::vector<double>& actual, const std::vector<double>& expected) {
-  double worst = 0, peak = 0, dot = 0, a2 = 0, b2 = 0;
+  double half = 0, top = 0, peak = 0;
   std::size_t bad = 0;
+  const auto both = [&](std::size_t i) {
+    return std::isfinite(actual[i]) && std::isfinite(expected[i]);
+  };
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const double a = actual[i], b = expected[i];
-    if (!std::isfinite(a) || !std::isfinite(b)) {
+    if (!both(i)) {
       const bool alike = a == b || (std::isnan(a) && std::isnan(b));
       bad += alike ? 0 : 1;
       continue;
     }
-    worst = std::max(worst, std::fabs(a - b));
+    half = std::max(half, std::fabs(a / 2 - b / 2));
+    top = std::max(top, std::fabs(a));
     peak = std::max(peak, std::fabs(b));
+  }
+  const double scale_a = scale_of(top), scale_b = scale_of(peak);
+  double dot = 0, a2 = 0, b2 = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    if (!both(i)) continue;
+    const double a = actual[i] * scale_a, b = expected[i] * scale_b;
     dot += a * b;
     a2 += a * a;
     b2 += b * b;
   }
   // Two outputs of zeros are alike; one of zeros and another one are not.
   const double cosine = a2 > 0 && b2 > 0 ? dot / std::sqrt(a2 * b2) : (a2 == b2 ? 1.0 : 0.0);
-  return {worst, peak > 0 ? worst / peak : worst, cosine, bad};
+  const double relative = peak > 0 ? half / peak * 2 : half * 2;
+  constexpr double kMost = std::numeric_limits<double>::max();
+  return {std::min(half * 2, kMost), std::min(relative, kMost), cosine, bad};
 }
 
 std::string safe_name(const std::string& name) {

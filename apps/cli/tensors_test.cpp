@@ -19,6 +19,20 @@ TEST(Difference, NaNAndEachInfinityAreAlikeToThemselvesOnly) {
       difference({kInf64, kNaN64, 1, kNaN64}, {kNaN64, -kInf64, kInf64, 2}).not_finite_differs, 4U);
 }
 
+TEST(Difference, LargeAndSmallNumbersHaveACosineToo) {
+  EXPECT_DOUBLE_EQ(difference({1e200, 1e200}, {1e200, 1e200}).cosine, 1);
+  EXPECT_DOUBLE_EQ(difference({1e-200, 1e-200}, {1e-200, 1e-200}).cosine, 1);
+  EXPECT_DOUBLE_EQ(difference({5e-324}, {-5e-324}).cosine, -1);
+  EXPECT_DOUBLE_EQ(difference({1e-200, 0}, {0, 1e200}).cosine, 0);
+  EXPECT_DOUBLE_EQ(difference({0, 0}, {1e200, 0}).cosine, 0);
+  EXPECT_DOUBLE_EQ(difference({0, 0}, {0, 0}).cosine, 1);
+  constexpr double kMost = std::numeric_limits<double>::max();
+  const Difference opposite = difference({kMost}, {-kMost});
+  EXPECT_DOUBLE_EQ(opposite.cosine, -1);
+  EXPECT_DOUBLE_EQ(opposite.max_error, kMost);  // JSON has no infinity.
+  EXPECT_DOUBLE_EQ(opposite.max_relative_error, 2);
+}
+
 TEST(UniqueName, NoTwoAreEqualWhateverTheNames) {
   std::set<std::string> taken;
   std::vector<std::string> names;
