@@ -2,16 +2,26 @@
 """The ONNX Runtime side of `corelane compare`.
 
 ort_reference.py MODEL FOLDER [VALUE...]: runs MODEL on FOLDER/in<i>.npy (by position) and writes
-FOLDER/out<i>.npy for the model's outputs, then for the inner VALUEs.
+FOLDER/out<i>.npy for the model's outputs, then for the inner VALUEs. Elements of types that numpy
+lacks are their bits in the files, as V2 (bfloat16) and V1 (floats of 8 bits).
 ort_reference.py --list MODEL PROGRAM LIST: writes the JSON file LIST: "shared", the inner values of
 MODEL that the network PROGRAM has as well, and "left_out", the others with a reason.
 Needs numpy, onnx and onnxruntime.
 """
+import ctypes
 import json
+import math
 import pathlib
 import sys
 
 import numpy as np
+
+# Types of onnxruntime that numpy lacks, with their number in ONNX and the integers of their size.
+BITS = {"tensor(bfloat16)": (16, np.uint16), "tensor(float8e4m3fn)": (17, np.uint8),
+        "tensor(float8e4m3fnuz)": (18, np.uint8), "tensor(float8e5m2)": (19, np.uint8),
+        "tensor(float8e5m2fnuz)": (20, np.uint8)}
+# Types of ONNX that onnxruntime does not take or give in Python.
+NOT_IN_PYTHON = ("INT2", "UINT2", "INT4", "UINT4", "FLOAT4E2M1", "FLOAT8E8M0")
 
 
 def node_outputs(graph) -> list:
@@ -27,15 +37,20 @@ def node_outputs(graph) -> list:
 
 
 def other_types(model) -> dict:
-    """Values that are not tensors of numbers, with their kind."""
+    """Values that onnxruntime does not give as tensors of numbers, with the reason."""
     import onnx
 
+    names = {number: name for name, number in onnx.TensorProto.DataType.items()}
     inferred = onnx.shape_inference.infer_shapes(model)
     found = {}
     for value in inferred.graph.value_info:
         kind = value.type.WhichOneof("value")
-        if kind == "tensor_type" and value.type.tensor_type.elem_type == onnx.TensorProto.STRING:
-            found[value.name] = "holds strings"
+        if kind == "tensor_type":
+            name = names.get(value.type.tensor_type.elem_type)
+            if name == "STRING":
+                found[value.name] = "holds strings"
+            elif name in NOT_IN_PYTHON:
+                found[value.name] = f"is {name.lower()}, which onnxruntime does not give"
         elif kind not in ("tensor_type", None):
             found[value.name] = f"is a {kind.removesuffix('_type')}, not a tensor"
     return found
@@ -75,6 +90,26 @@ def with_outputs(source: str, folder: pathlib.Path, values: list) -> str:
     return target
 
 
+def value_of(array: np.ndarray, kind: str):
+    """An OrtValue of that type of onnxruntime."""
+    import onnxruntime as ort
+
+    if kind not in BITS:
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    number, bits = BITS[kind]
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(bits), number)
+
+
+def array_of(value) -> np.ndarray:
+    """The elements of an OrtValue, or their bits."""
+    if value.data_type() not in BITS:
+        return value.numpy()
+    bits = np.dtype(BITS[value.data_type()][1])
+    size = math.prod(value.shape()) * bits.itemsize
+    memory = ctypes.string_at(value.data_ptr(), size) if size else b""
+    return np.frombuffer(memory, f"V{bits.itemsize}").reshape(value.shape())
+
+
 def run(source: str, folder: pathlib.Path, values: list) -> None:
     import onnxruntime as ort
 
@@ -85,8 +120,14 @@ def run(source: str, folder: pathlib.Path, values: list) -> None:
         # Fused nodes would hide inner values.
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    feed = {i.name: np.load(folder / f"in{k}.npy") for k, i in enumerate(session.get_inputs())}
-    for k, array in enumerate(session.run(None, feed)):
+    inputs = session.get_inputs()
+    feed = {i.name: np.load(folder / f"in{k}.npy") for k, i in enumerate(inputs)}
+    if BITS.keys() & {tensor.type for tensor in inputs + session.get_outputs()}:
+        values = session.run_with_ort_values(None, {i.name: value_of(feed[i.name], i.type) for i in inputs})
+        outputs = [array_of(value) for value in values]
+    else:
+        outputs = session.run(None, feed)
+    for k, array in enumerate(outputs):
         np.save(folder / f"out{k}.npy", np.asarray(array, order="C"))
 
 

@@ -58,9 +58,19 @@ class Values(CliTest):
         out = self.run_json(whole, "-i", self.array("two.npy", [2, -3], np.float32), "--values")
         self.assertEqual(out["outputs"][0]["values"], [2, -3])
         self.assertIn("f32 converted to i64", out["inputs"][0]["steps"])
-        for wrong, text in ((0.5, "0.5"), (np.nan, "nan"), (1e30, "1e+30")):
+        for wrong, text in ((0.5, "0.5"), (np.nan, "nan"), (1e30, "1e+30"),
+                            (2.0**63, "9.223372036854776e+18")):
             file = self.array("wrong.npy", [1, wrong], np.float64)
             self.fails(3, "run", whole, "-i", file, parts=("wrong.npy", "element 1 is " + text, "'x'", "i64"))
+
+    def test_integers_go_into_smaller_types_only_where_these_hold_them(self):
+        small = self.path / "bytes.onnx"
+        pass_model(small, TensorProto.UINT8)
+        out = self.run_json(small, "-i", self.array("fits.npy", [0, 255], np.int64), "--values")
+        self.assertEqual(out["outputs"][0]["values"], [0, 255])
+        for kind, wrong in ((np.int64, 300), (np.int8, -1), (np.uint64, 2**63 + 1)):
+            file = self.array("wrong.npy", [1, wrong], kind)
+            self.fails(3, "run", small, "-i", file, parts=("wrong.npy", f"element 1 is {wrong}", "'x'", "u8"))
 
     def test_random_floats_of_every_type_are_in_the_unit_interval(self):
         for kind in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE):
@@ -114,6 +124,26 @@ class Values(CliTest):
         model(source, [("ReduceSum", ["x"], ["s"]), ("Squeeze", ["s"], ["y"])], [("x", kind, [4])], [("y", kind, [])])
         out = json.loads(self.ok("compare", source, "--python", sys.executable, "--json").stdout)
         self.assertEqual(out["outputs"][0]["shape"], [])
+
+    def typed(self, name, kind, *nodes):
+        """A model of 6 elements of that type, as inputs and outputs are from operator set 21 on."""
+        values = [[helper.make_tensor_value_info(v, kind, [6])] for v in "xy"]
+        graph = helper.make_graph([helper.make_node(op, i, o, **words) for op, i, o, words in nodes], name, *values)
+        opset = [helper.make_opsetid("", 21)]
+        onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=10), self.path / f"{name}.onnx")
+        return self.path / f"{name}.onnx"
+
+    def test_compare_takes_types_that_numpy_lacks(self):
+        nodes = (("Cast", ["x"], ["c"], {"to": TensorProto.FLOAT}), ("Mul", ["c", "c"], ["m"], {}))
+        for kind in (TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2):
+            source = self.typed(f"type{kind}", kind, *nodes, ("Cast", ["m"], ["y"], {"to": kind}))
+            out = json.loads(self.ok("compare", source, "--python", sys.executable, "--layers", "--json").stdout)
+            self.assertEqual([o["name"] for o in out["outputs"]][0], "y")
+
+    def test_compare_refuses_types_that_the_reference_does_not_take(self):
+        nodes = (("Cast", ["x"], ["c"], {"to": TensorProto.FLOAT}), ("Cast", ["c"], ["y"], {"to": TensorProto.INT4}))
+        source = self.typed("four", TensorProto.INT4, *nodes)
+        self.fails(3, "compare", source, "--python", sys.executable, parts=("'x'", "i4", "8 bits"))
 
     def test_compare_tells_the_infinities_apart(self):
         kind = TensorProto.FLOAT
