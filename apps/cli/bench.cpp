@@ -118,6 +118,15 @@ Result<int> outcome(const std::vector<LoadResult>& results) {
   return kExitOk;
 }
 
+void note_not_started(const LoadResult& result) {
+  if (result.not_started == 0) return;
+  std::fputs(fmt::format("corelane: rate {}: {} inference{} due and not started when the load "
+                         "ended; give more callers (-c) or a lower --rate\n",
+                         result.point.rate, result.not_started, result.not_started == 1 ? "" : "s")
+                 .c_str(),
+             stderr);
+}
+
 Result<int> run(const Global& global, const Arguments& a) {
   CORELANE_TRY(check_reports(a));
   if (a.poisson && a.rates.empty()) {
@@ -164,6 +173,7 @@ Result<int> run(const Global& global, const Arguments& a) {
     }
     report["points"].push_back(summarize_load(*result));
     if (!global.json) print(line_text(report["points"].back()));
+    if (!global.quiet) note_not_started(*result);
     results.push_back(std::move(*result));
   }
   if (results.empty() && !stopped.ok()) return error(stopped);

@@ -1,8 +1,7 @@
 #include "cli/load_generator.h"
 
 #include <algorithm>
-#include <atomic>
-#include <random>
+#include <mutex>
 #include <thread>
 
 #include "cli/options.h"
@@ -14,9 +13,9 @@ namespace {
 struct Shared {
   const LoadPoint& point;
   const LoadSettings& settings;
-  std::vector<Duration> arrivals;
-  TimePoint start;
-  std::atomic<std::uint64_t> next{0};
+  Arrivals arrivals{point, settings};
+  TimePoint start = real_clock()->now();
+  std::mutex mutex{};  ///< Of `arrivals`.
 };
 
 struct Caller {
@@ -26,17 +25,12 @@ struct Caller {
   Status first_error;
 };
 
-/// When the `n`-th inference is due, or nullopt when the load is over.
-std::optional<TimePoint> due_time(const Shared& shared, std::uint64_t n) {
+/// When the next inference is due, or nullopt when the load is over.
+std::optional<TimePoint> next_due(Shared& shared) {
   if (Interrupts::pending()) return std::nullopt;
-  if (shared.point.rate > 0) {
-    if (n >= shared.arrivals.size()) return std::nullopt;
-    return shared.start + shared.arrivals[n];
-  }
-  const auto now = real_clock()->now();
-  const auto& s = shared.settings;
-  const bool over = s.count > 0 ? n >= s.count : now - shared.start >= s.time;
-  return over ? std::nullopt : std::optional(now);
+  const std::lock_guard lock(shared.mutex);
+  const auto due = shared.arrivals.next(real_clock()->now() - shared.start);
+  return due ? std::optional(shared.start + *due) : std::nullopt;
 }
 
 /// Waits until then; false where a signal asks to finish before.
@@ -51,7 +45,7 @@ bool wait_until(TimePoint until) {
 /// One caller's thread: takes the next inference of the point until none is left.
 void call(Shared& shared, Caller& caller) {
   for (;;) {
-    const auto due = due_time(shared, shared.next.fetch_add(1));
+    const auto due = next_due(shared);
     if (!due) return;
     // An inference that is late starts at once; its latency counts from when it was due.
     if (!wait_until(*due)) return;
@@ -120,8 +114,7 @@ Result<SetHandle> next_handle(SetRun& run) {
 }
 
 /// `due` is of an open loop; in a closed one an inference starts when it is submitted.
-Status submit_one(SetRun& run, TimePoint due) {
-  CORELANE_ASSIGN(const SetHandle handle, next_handle(run));
+Status submit_one(SetRun& run, const SetHandle& handle, TimePoint due) {
   const std::uint64_t number = run.due.size();
   if (run.load.prepare) {
     Context context = handle.context();
@@ -134,15 +127,27 @@ Status submit_one(SetRun& run, TimePoint due) {
   return run.set.release(handle);
 }
 
+/// Collects what ends until then; false where a signal asks to finish before.
+Result<bool> collect_until(SetRun& run, TimePoint until) {
+  for (TimePoint now = real_clock()->now(); now < until; now = real_clock()->now()) {
+    if (Interrupts::pending()) return false;
+    const Status collected = collect_one(run, std::min(until, now + Interrupts::kStep));
+    if (!collected.ok() && collected.code() != Code::kTimeout) return error(collected);
+  }
+  return true;
+}
+
 Status drive(SetRun& run, Shared& shared) {
-  while (const auto next = due_time(shared, shared.next++)) {
-    for (TimePoint now = real_clock()->now(); now < *next && !Interrupts::pending();
-         now = real_clock()->now()) {
-      Status collected = collect_one(run, std::min(*next, now + Interrupts::kStep));
-      if (!collected.ok() && collected.code() != Code::kTimeout) return collected;
+  for (;;) {
+    // Before the arrival: the time may be over once a handle is free.
+    CORELANE_ASSIGN(const SetHandle handle, next_handle(run));
+    const auto due = next_due(shared);
+    CORELANE_ASSIGN(const bool starts, due ? collect_until(run, *due) : Result<bool>(false));
+    if (!starts) {
+      CORELANE_TRY(run.set.release(handle));
+      break;
     }
-    if (Interrupts::pending()) break;
-    CORELANE_TRY(submit_one(run, *next));
+    CORELANE_TRY(submit_one(run, handle, *due));
   }
   while (run.set.figures().in_flight + run.set.figures().completed > 0)
     CORELANE_TRY(collect_one(run, kNever));
@@ -166,19 +171,40 @@ Json summary_json(std::vector<Duration> values) {
 
 }  // namespace
 
-std::vector<Duration> arrival_times(const LoadPoint& point, const LoadSettings& settings) {
-  std::vector<Duration> times;
-  if (point.rate <= 0) return times;
-  // The same arrivals for the same seed on every machine.
-  std::mt19937_64 random(settings.seed);
-  std::exponential_distribution<double> gap(point.rate);
-  double t = 0;
-  const double end = std::chrono::duration<double>(settings.time).count();
-  while (settings.count > 0 ? times.size() < settings.count : t < end) {
-    times.emplace_back(static_cast<std::int64_t>(t * 1e9));
-    t += point.poisson ? gap(random) : 1.0 / point.rate;
+// The same arrivals for the same seed on every machine.
+Arrivals::Arrivals(const LoadPoint& point, const LoadSettings& settings)
+    : point_(point), settings_(settings), random_(settings.seed) {}
+
+bool Arrivals::is_over(Duration now) const {
+  return settings_.count > 0 ? given_ >= settings_.count : now >= settings_.time;
+}
+
+Duration Arrivals::due() const { return Duration(static_cast<std::int64_t>(seconds_ * 1e9)); }
+
+void Arrivals::advance() {
+  ++given_;
+  if (point_.poisson)
+    seconds_ += std::exponential_distribution<double>(point_.rate)(random_);
+  else
+    seconds_ = static_cast<double>(given_) / point_.rate;
+}
+
+std::optional<Duration> Arrivals::next(Duration now) {
+  if (is_over(now)) return std::nullopt;
+  if (!is_open()) {
+    ++given_;
+    return now;
   }
-  return times;
+  const Duration next = due();
+  if (is_over(next)) return std::nullopt;
+  advance();
+  return next;
+}
+
+std::uint64_t Arrivals::leave_rest(Duration now) {
+  std::uint64_t rest = 0;
+  for (; is_open() && due() < now && !is_over(due()); ++rest) advance();
+  return rest;
 }
 
 Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings,
@@ -189,7 +215,7 @@ Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings
     CORELANE_ASSIGN(callers[i].context, make(i));
   }
   CORELANE_TRY(warm_up(callers, settings));
-  Shared shared{point, settings, arrival_times(point, settings), real_clock()->now(), {}};
+  Shared shared{point, settings};
   // Joined by clear(): `wall` ends with the last inference.
   std::vector<std::jthread> threads;
   for (auto& c : callers) threads.emplace_back([&shared, &c] { call(shared, c); });
@@ -197,6 +223,7 @@ Result<LoadResult> run_load(const LoadPoint& point, const LoadSettings& settings
   LoadResult result;
   result.point = point;
   result.wall = real_clock()->now() - shared.start;
+  result.not_started = shared.arrivals.leave_rest(result.wall);
   for (auto& c : callers) {
     result.samples.insert(result.samples.end(), c.samples.begin(), c.samples.end());
     result.failed += c.failed;
@@ -221,12 +248,13 @@ Result<LoadResult> run_set_load(const LoadPoint& point, const LoadSettings& sett
   if (load.warm_up) CORELANE_TRY(warm_up(contexts, settings));
   for (const SetHandle& handle : handles) CORELANE_TRY(set.release(handle));
   if (load.begin) CORELANE_TRY(load.begin(set));
-  Shared shared{point, settings, arrival_times(point, settings), real_clock()->now(), {}};
+  Shared shared{point, settings};
   LoadResult result;
   result.point = point;
   SetRun run{set, load, result, {}};
   CORELANE_TRY(drive(run, shared));
   result.wall = real_clock()->now() - shared.start;
+  result.not_started = shared.arrivals.leave_rest(result.wall);
   sort_by_due(result.samples);
   return result;
 }
@@ -242,6 +270,7 @@ Json summarize_load(const LoadResult& r) {
          {"poisson", r.point.poisson},
          {"inferences", r.samples.size()},
          {"failed", r.failed},
+         {"not_started", r.not_started},
          {"seconds", std::chrono::duration<double>(r.wall).count()},
          {"throughput", static_cast<double>(r.samples.size()) /
                             std::max(1e-9, std::chrono::duration<double>(r.wall).count())}};

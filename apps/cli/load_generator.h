@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,36 @@ struct LoadResult {
   LoadPoint point;
   std::vector<Sample> samples;
   std::uint64_t failed = 0;
+  std::uint64_t not_started = 0;  ///< Due in an open loop, for which the time did not suffice.
   Status first_error;
   Duration wall{};
 };
 
-/// Arrival times of an open loop, from 0: equal gaps, or exponential ones from `seed`.
-std::vector<Duration> arrival_times(const LoadPoint& point, const LoadSettings& settings);
+/// When the inferences of a point begin, one after the other; times are from the load's start. For
+/// one thread at a time.
+class Arrivals {
+ public:
+  Arrivals(const LoadPoint& point, const LoadSettings& settings);
+  /// The next one, asked for at `now`: at once in a closed loop; in an open loop when it is due,
+  /// before `now` where the load is late. Gaps are equal, or exponential ones from the seed. None
+  /// once there were as many as the count, or without a count once the time is over.
+  std::optional<Duration> next(Duration now);
+  /// How many of an open loop were due before `now`, and before the time was over, that next() did
+  /// not give. It gives them no more.
+  std::uint64_t leave_rest(Duration now);
+
+ private:
+  bool is_open() const { return point_.rate > 0; }
+  bool is_over(Duration now) const;
+  Duration due() const;
+  void advance();
+
+  LoadPoint point_;
+  LoadSettings settings_;
+  std::mt19937_64 random_;
+  double seconds_ = 0;  ///< When the next one is due: the gaps before it.
+  std::uint64_t given_ = 0;
+};
 
 /// Runs one point, or the part of it before an interrupt; contexts are made from `make`, already
 /// fed.

@@ -293,6 +293,15 @@ class Mistakes(CliTest):
         for words in (("run", self.program, "--random"), ("bench", self.program, "-n", "5", "--warm-up", "0")):
             self.fails(6, *words, parts=("bad_result", "short"), env=env)
 
+    def test_a_load_that_is_too_high_ends_with_its_time(self):
+        words = ("-d", "null:generic:1?a=20ms", "-t", "0.2", "-r", "10000", "--warm-up", "0", "--json")
+        for more in ((), ("--set",)):
+            result = self.ok("bench", self.program, *words, *more)
+            point = json.loads(result.stdout)["points"][0]
+            self.assertEqual(point["inferences"] + point["not_started"], 2000)
+            self.assertLessEqual(point["inferences"], 11)  # Of 20 ms each, the last one begun within the time.
+            self.assertIn(f"{point['not_started']} inferences due and not started", result.stderr)
+
     def interrupted_bench(self, *words):
         """What a bench prints that gets SIGINT once it listens to it."""
         process = subprocess.Popen([cli_support.CORELANE, "bench", str(self.program), *words, "--warm-up", "0",
