@@ -236,6 +236,22 @@ Shape completed(const TensorDesc& desc, const Shapes& offered, const Sizes& size
   return shape;
 }
 
+/// The first of the program's sets whose shapes are those `known` by name, or fit them where they
+/// are open; the first of all where none is, which the context then refuses or the files do not
+/// fit.
+const std::vector<Shape>& fitting_set(const ProgramDescription& program, const Shapes& known) {
+  const auto fits = [&](const std::vector<Shape>& set) {
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      const auto it = known.find(program.inputs[i].desc.name);
+      if (it != known.end() && !it->second.accepts(set[i])) return false;
+    }
+    return true;
+  };
+  const auto& sets = program.shape_sets;
+  const auto found = std::ranges::find_if(sets, fits);
+  return found != sets.end() ? *found : sets.front();
+}
+
 Failure shape_of_value(const TensorDesc& desc) {
   return error(Code::kInvalidArgument,
                "--shape for input '{}', a {}: its shape comes with the value", desc.name,
@@ -259,8 +275,9 @@ Failure open_input(const TensorDesc& desc, const Shape& shape) {
 
 }  // namespace
 
-// A shape that is given wins, then the declared one, then the first set (a program with sets runs
-// without --shape), then what the files have, then the smallest batch.
+// A shape that is given wins, then the declared one, then the first set that the given shapes and
+// the files fit (a program with sets runs without either), then what the files have, then the
+// smallest batch.
 Status choose_shapes(Context& context, const Program& program, const OpenArguments& a,
                      const Shapes& offered) {
   CORELANE_ASSIGN(auto wanted, parse_shapes(a.shapes));
@@ -284,7 +301,7 @@ Status choose_shapes(Context& context, const Program& program, const OpenArgumen
       shape = it->second;
       wanted.erase(it);
     } else if (!shape.is_static() && !sets.empty()) {
-      shape = sets.front()[i];
+      shape = fitting_set(program.description(), known)[i];
     } else if (!shape.is_static()) {
       shape = completed(inputs[i].desc, offered, sizes, batch);
     }

@@ -103,7 +103,8 @@ Result<LoadOptions> load_options(const OpenArguments& arguments);
 Result<Program> open_program(const OpenArguments& arguments);
 
 /// Shapes for a context: `--shape` for program files with open dimensions, else the program's
-/// own, completed by those `offered` by name (what the inputs' files have). A dimension's name
+/// own, completed by those `offered` by name (what the inputs' files have); of a program with sets
+/// of shapes the first set that they fit. A dimension's name
 /// means one size in all inputs. kShapeMismatch names the inputs that still have open dimensions.
 Status choose_shapes(Context& context, const Program& program, const OpenArguments& arguments,
                      const std::map<std::string, Shape>& offered = {});

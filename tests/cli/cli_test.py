@@ -293,6 +293,12 @@ class Cli(CliTest):
         out = json.loads(self.ok("run", program, "--random", "--shape", "x=4,3,8,8",
                                  "--json").stdout)
         self.assertEqual(out["outputs"][0]["shape"], [4, 3, 8, 8])
+        for batch in (1, 4):  # The file chooses its set.
+            np.save(self.path / "set.npy", np.ones((batch, 3, 8, 8), np.float32))
+            out = json.loads(self.ok("run", program, "-i", self.path / "set.npy", "--json").stdout)
+            self.assertEqual(out["outputs"][0]["shape"], [batch, 3, 8, 8])
+        out = json.loads(self.ok("run", program, "--random", "--json").stdout)
+        self.assertEqual(out["outputs"][0]["shape"], [1, 3, 8, 8])
         result = run("run", program, "--random", "--shape", "x=2,3,8,8")
         self.assertEqual(result.returncode, 3)
         self.assertIn("[4, 3, 8, 8]", result.stderr)
