@@ -112,7 +112,7 @@ Result<std::vector<float>> parse_floats(const std::string& text, const std::stri
   std::vector<float> values;
   const char* p = text.data();
   const char* end = p + text.size();
-  while (p != end) {
+  for (bool more = true; more;) {  // A comma promises one more: nothing after it is no number.
     float v = 0;
     const auto [next, ec] = std::from_chars(p, end, v);
     if (ec != std::errc() || !std::isfinite(v) || (next != end && *next != ',')) {
@@ -122,7 +122,8 @@ Result<std::vector<float>> parse_floats(const std::string& text, const std::stri
                    option, text);
     }
     values.push_back(v);
-    p = next == end ? end : next + 1;
+    more = next != end;
+    p = next + (more ? 1 : 0);
   }
   return values;
 }

@@ -76,7 +76,7 @@ Result<std::pair<std::string, std::string>> split_assignment(const std::string& 
 /// The same for "name=file", of names that hold no "=": the path may.
 Result<std::pair<std::string, std::string>> split_file(const std::string& text,
                                                        const std::string& option);
-/// "0.5,1,2" as floats.
+/// "0.5,1,2" as floats, at least one.
 Result<std::vector<float>> parse_floats(const std::string& text, const std::string& option);
 /// "name=1,3,224,224" options as a map.
 Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>& items);

@@ -57,8 +57,9 @@ class Mistakes(CliTest):
             self.fails(2, command, self.program, option, given,
                        parts=(f"'{given}'", "allowed", option))
         self.fails(3, "bench", self.program, "--poisson", parts=("--rate",))
-        self.fails(3, "compile", self.path / "fixed.onnx", "-o", self.path / "n.rknn", "--mean",
-                   "nan,1,1", parts=("--mean", "nan,1,1", "finite"))
+        for given in ("nan,1,1", "1,2,3,", "", ",1,2", "1,,2", "x="):
+            self.fails(3, "compile", self.path / "fixed.onnx", "-o", self.path / "n.rknn", "--mean",
+                       given, parts=("--mean", given.removeprefix("x="), "finite"))
 
     def test_options_that_would_do_nothing(self):
         self.fails(2, "inspect", self.program, "-d", "virtual", parts=("--device", "--load"))
