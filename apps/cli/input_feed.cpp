@@ -345,8 +345,10 @@ Result<std::vector<FedInput>> feed_inputs(Context& context, const ProgramDescrip
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].source.empty() || feed.random) continue;
     const auto& desc = program.inputs[i].desc;
-    return error(Code::kNotFound, "no file for input '{}' ({}): give --input {}=FILE, or --random",
-                 desc.name, desc.to_string(), desc.name);
+    return error(
+        Code::kNotFound, "no file for input '{}' ({}): give --input {}=FILE{}", desc.name,
+        desc.to_string(), desc.name,
+        feed.has_random_option ? ", or --random" : ", or no --input at all for random values");
   }
   if (feed.random) CORELANE_TRY(feed_random(context, inputs, feed.seed));
   return inputs;

@@ -18,9 +18,11 @@ struct Feed {
   /// Pictures are resized to the input's height and width. Other arrays are taken as they are.
   std::vector<std::string> files;
   /// Reproducible values for inputs without a file: floats in [0, 1), integers in [0, 10), bool
-  /// alternating. False: such an input is an error.
+  /// alternating. False: such an input is an error, which advises --random where the command has
+  /// that option.
   bool random = false;
   std::uint64_t seed = 1;
+  bool has_random_option = false;
 };
 
 /// What an input was given.

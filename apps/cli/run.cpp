@@ -204,7 +204,7 @@ Result<int> run(const Global& global, const Arguments& a) {
   CORELANE_ASSIGN(const auto offered, shapes_of_files(program.description(), a.inputs));
   CORELANE_ASSIGN(auto context, open_context(program, a.open, offered));
   CORELANE_ASSIGN(const auto fed,
-                  feed_inputs(context, program.description(), {a.inputs, a.random, a.seed}));
+                  feed_inputs(context, program.description(), {a.inputs, a.random, a.seed, true}));
   const auto files = file_names(context.outputs());
   CORELANE_TRY(check_files(a, files));
   RunOptions options;

@@ -294,6 +294,18 @@ class Mistakes(CliTest):
         for words in (("run", self.program, "--random"), ("bench", self.program, "-n", "5", "--warm-up", "0")):
             self.fails(6, *words, parts=("bad_result", "short"), env=env)
 
+    def test_an_input_without_a_file_is_advised_what_the_command_has(self):
+        graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["y"])], "two", *(
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in names] for names in ("ab", "y")))
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+                  self.path / "ab.onnx")
+        np.save(self.path / "a.npy", np.ones(2, np.float32))
+        words = (self.path / "ab.onnx", "-i", self.path / "a.npy")
+        self.fails(3, "run", *words, parts=("'b'", "--input b=FILE, or --random"))
+        for command in ("bench", "compare"):
+            result = self.fails(3, command, *words, parts=("'b'", "--input b=FILE, or no --input"))
+            self.assertNotIn("--random", result.stderr)
+
     def test_a_load_that_is_too_high_ends_with_its_time(self):
         words = ("-d", "null:generic:1?a=20ms", "-t", "0.2", "-r", "10000", "--warm-up", "0", "--json")
         for more in ((), ("--set",)):
