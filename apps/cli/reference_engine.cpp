@@ -50,6 +50,12 @@ Result<ByteVector> program_graph(const std::string& path, const ImportOptions& i
   }
   CORELANE_ASSIGN(auto file, ProgramFile::open(path, Verify::kEverything, foreign_files()));
   CORELANE_ASSIGN(const std::size_t index, file->find_part(part));
+  if (file->is_chain() && index == 0) {
+    return error(Code::kUnsupported,
+                 "{} was cut into parts, and holds no graph of the whole to compare with; give the "
+                 "model with --onnx, without --layers; or compare a part (--part NAME)",
+                 path);
+  }
   CORELANE_ASSIGN(auto graph, file->find(SegmentKind::kGraph, {}, index));
   CORELANE_ASSIGN(auto constants, file->find(SegmentKind::kConstants));
   if (!graph)

@@ -3,6 +3,7 @@
 python parts_test.py BUILD/bin/corelane
 """
 import json
+import sys
 
 import numpy as np
 import onnx
@@ -121,6 +122,15 @@ class Chain(CliTest):
         self.assertEqual(json.loads(self.ok("inspect", program, "--json").stdout)["chain"], ["net/0", "net/1"])
         self.ok("doctor", program)
         self.ok("bench", program, "-n", "3", "--warm-up", "0")
+
+    def test_compare_of_a_cut_network_asks_for_the_model(self):
+        program = self.path / "compared.rknn"
+        self.ok("compile", self.model, "--cut", "b,a", "-o", program)
+        words = ("compare", program, "--python", sys.executable)
+        for more in ((), ("--onnx", self.model, "--layers")):
+            self.fails(3, *words, *more, parts=("cut into parts", "--onnx", "without --layers", "--part"))
+        self.ok(*words, "--onnx", self.model)
+        self.ok(*words, "--part", "net/0")
 
     def test_a_cut_that_is_none_is_refused(self):
         program = self.path / "net.rknn"
