@@ -1,6 +1,8 @@
 // The `corelane` command line: one App, one subcommand a file, one place that turns a Status into
 // an exit code.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -43,6 +45,16 @@ int report_usage(const CLI::App& app, const CLI::ParseError& problem, int argc, 
   return corelane::cli::kExitUsage;
 }
 
+/// A closed stderr becomes /dev/null: otherwise the next file that is opened gets its number, and
+/// the messages, those of a Python that is started included.
+void open_stderr() {
+  if (::fcntl(STDERR_FILENO, F_GETFD) >= 0) return;
+  const int file = ::open("/dev/null", O_WRONLY);
+  if (file < 0 || file == STDERR_FILENO) return;
+  ::dup2(file, STDERR_FILENO);
+  ::close(file);
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Corelane: compile, inspect, run and measure models on NPUs, virtual or real."};
   app.name("corelane");
@@ -72,8 +84,10 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version.
-    return report_usage(app, e, argc, argv);
+    if (e.get_exit_code() != 0) return report_usage(app, e, argc, argv);
+    app.exit(e);  // Prints what --help and --version say.
+    const corelane::Status written = corelane::cli::flush_output();
+    return written.ok() ? corelane::cli::kExitOk : report_failure(written, false);
   }
   if (global.quiet) corelane::log::set_level(corelane::log::Level::kError);
   for (std::size_t i = 0; i < subcommands.size(); ++i) {
@@ -90,6 +104,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_stderr();
   std::signal(SIGXFSZ, SIG_IGN);  // A file beyond its limit is an error like others.
   try {
     return run(argc, argv);
