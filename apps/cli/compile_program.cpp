@@ -125,6 +125,15 @@ void keep_items_of(const std::string& part, const std::vector<PartSource>& parts
   items = std::move(kept);
 }
 
+Status check_data_root(const std::string& folder) {
+  std::error_code ec;
+  if (folder.empty() || std::filesystem::is_directory(folder, ec)) return {};
+  return error(Code::kNotFound,
+               "--data-root '{}' is not a folder; give the one that the model's external data lie "
+               "in",
+               folder);
+}
+
 Result<CompileOptions> options_of(const Arguments& a) {
   CompileOptions o;
   CORELANE_ASSIGN(o.import.input_shapes, parse_shapes(a.shapes));
@@ -166,6 +175,7 @@ Result<CompileOptions> options_of(const Arguments& a) {
   o.import.refuse_known_wrong = !a.allow_known_wrong;
   o.remove_weights = a.remove_weights;
   o.import.strict_links = a.strict_links;
+  CORELANE_TRY(check_data_root(a.data_root));
   o.import.external_data_root = a.data_root;
   o.precompile = a.precompile;
   o.device = a.device;

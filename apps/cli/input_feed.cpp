@@ -24,11 +24,19 @@ struct FileOf {
   fs::path path;
 };
 
+/// In small letters: cameras write .JPG.
+std::string ending_of(const fs::path& path) {
+  std::string ending = path.extension().string();
+  for (char& c : ending)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return ending;
+}
+
 // By name, not by content: raw bytes can look like anything.
-bool is_array(const fs::path& path) { return path.extension() == ".npy"; }
+bool is_array(const fs::path& path) { return ending_of(path) == ".npy"; }
 bool is_picture(const fs::path& path) {
-  const auto extension = path.extension();
-  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
+  const std::string ending = ending_of(path);
+  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
 /// [N, 1 or 3, H, W], which a picture can be made into.
@@ -85,6 +93,10 @@ Result<std::vector<FileOf>> match_files(const ProgramDescription& program,
     if (index >= fed.size()) {
       return error(Code::kOutOfRange, "'{}' is file number {}, but the program has {} input{}",
                    item, index + 1, fed.size(), fed.size() == 1 ? "" : "s");
+    }
+    if (file.empty()) {
+      return error(Code::kInvalidArgument, "--input '{}' names no file; give --input {}=FILE", item,
+                   program.inputs[index].desc.name);
     }
     if (fed[index]) {
       return error(Code::kInvalidArgument, "--input '{}': input '{}' has a file already", item,
@@ -228,8 +240,8 @@ Status feed_any_rank(Context& context, const FileOf& file, FedInput& fed) {
 /// The extension decides how a file is read.
 Result<FedInput> feed_file(Context& context, const FileOf& file, const IoEntry& entry) {
   FedInput fed{entry.desc.name, file.path.string(), {}, {}};
-  const auto extension = file.path.extension();
-  const bool raw = extension == ".raw" || extension == ".bin";
+  const std::string ending = ending_of(file.path);
+  const bool raw = ending == ".raw" || ending == ".bin";
   const ValueType& value = entry.desc.value;
   const bool numbers = value.is_tensor() && value.element != DType::kString;
   if (numbers && is_array(file.path)) {

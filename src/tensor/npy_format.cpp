@@ -124,8 +124,10 @@ Result<NpyArray> parse_npy(ByteSpan bytes, const std::string& name) {
   }
   CORELANE_ASSIGN(array.shape, parse_tuple(field(header, "shape"), name));
   const auto count = array.shape.elements();
-  // No element is less than a byte: nothing is allocated for a size that the file does not have.
-  if (!count || *count > reader.remaining()) {
+  // No element is less than a byte, so that the size of all does not overflow. Nothing is allocated
+  // for a size that the file does not have.
+  if (!count || *count > reader.remaining() ||
+      dtype_bytes(array.dtype, *count) > reader.remaining()) {
     return error(Code::kMalformed, "{}: .npy of shape {} has only {} bytes of data", name,
                  array.shape.to_string(), reader.remaining());
   }

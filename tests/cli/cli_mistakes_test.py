@@ -10,6 +10,7 @@ import signal
 import shutil
 import stat
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -293,6 +294,33 @@ class Mistakes(CliTest):
         env = {"CORELANE_FAULTS": "short=1"}
         for words in (("run", self.program, "--random"), ("bench", self.program, "-n", "5", "--warm-up", "0")):
             self.fails(6, *words, parts=("bad_result", "short"), env=env)
+
+    def test_an_input_names_a_file(self):
+        self.fails(3, "run", self.program, "-i", "x=", parts=("'x='", "no file", "x=FILE"))
+        self.fails(3, "run", self.program, "-i", "", parts=("no file", "x=FILE"))
+
+    def test_a_cut_array_is_named(self):
+        cut = self.path / "cut.npy"
+        cut.write_bytes((self.path / "x.npy").read_bytes()[:-9])
+        self.fails(4, "run", self.program, "-i", cut, parts=("cut.npy", "bytes of data"))
+
+    def test_a_data_root_is_a_folder(self):
+        for root in ("/nodir", self.program):
+            self.fails(3, "compile", self.path / "fixed.onnx", "--data-root", root, "-o", self.path / "n.rknn",
+                       parts=("--data-root", str(root), "folder"))
+
+    def test_help_that_cannot_be_printed_is_a_failure(self):
+        for words in (("--help",), ("--version",), ("run", "--help")):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([cli_support.CORELANE, *words], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=60, check=False)
+            self.assertEqual(done.returncode, 5, words)
+            self.assertIn("standard output cannot be written", done.stderr)
+
+    def test_a_closed_stderr_is_nobodys_file(self):
+        done = subprocess.run(["sh", "-c", '"$@" 2>&-', "sh", cli_support.CORELANE, "compare", self.program, "--python",
+                               sys.executable], stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_an_input_without_a_file_is_advised_what_the_command_has(self):
         graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["y"])], "two", *(

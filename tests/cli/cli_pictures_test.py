@@ -104,6 +104,11 @@ class Pictures(CliTest):
         for part in ("input x [1,3,8,8]", "floats.npy", "f32", "without mean and std"):
             self.assertIn(part, line)
 
+    def test_endings_in_capital_letters_are_the_same(self):
+        (self.path / "CAMERA.PNG").write_bytes((self.path / "random.png").read_bytes())
+        _, y = self.result(self.path / "small.onnx", "-i", self.path / "CAMERA.PNG")
+        np.testing.assert_array_equal(y[0], self.pixels.transpose(2, 0, 1).astype(np.float32) + 1)
+
     def test_a_picture_without_mean_and_std_says_so(self):
         line = self.ok("run", self.path / "small.onnx", "-i", self.path / "random.png").stdout.splitlines()[0]
         self.assertIn("0 to 255 (the program has no mean and std)", line)
