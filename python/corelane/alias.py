@@ -13,7 +13,9 @@ NAMES below. Python processes started from then on have the alias, too: multipro
 
 from __future__ import annotations
 
+import errno
 import importlib
+import importlib.util
 import os
 import runpy
 import sys
@@ -129,11 +131,36 @@ def installed(name: str | None = None) -> bool:
     return bool(_replaced) if name is None else name in _replaced
 
 
+def _why_no_file(path: str) -> str | None:
+    """Why Python cannot run that program; None where it can be read. It is not opened: a pipe gives its text once."""
+    try:
+        os.stat(path)
+    except OSError as problem:
+        return problem.strerror
+    return None if os.access(path, os.R_OK) else os.strerror(errno.EACCES)
+
+
+def _has_module(name: str) -> bool:
+    """Packages on the way are imported; what they import in vain is their own error."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError as problem:
+        if problem.name is None or not f"{name}.".startswith(f"{problem.name}."):
+            raise
+        return False
+    if spec is None or spec.submodule_search_locations is None:
+        return spec is not None
+    return _has_module(f"{name}.__main__")
+
+
 def _run(words: list[str]) -> None:
     """What `python -m corelane.alias` does with its arguments."""
     names = os.environ.get("CORELANE_ALIAS") or "onnxruntime"
     if words[:1] == ["--as"] and len(words) > 1:
         names, words = words[1], words[2:]
+    if words[:1] in (["--help"], ["-h"]):
+        print(USAGE)
+        return
     if not words or (words[0].startswith("-") and (words[0] != "-m" or len(words) < 2)):
         sys.exit(USAGE)
     try:
@@ -142,8 +169,13 @@ def _run(words: list[str]) -> None:
         sys.exit(f"corelane.alias: {problem}")
     if words[0] == "-m":
         sys.argv = words[1:]
+        if not _has_module(words[1]):
+            sys.exit(f"corelane.alias: no module named {words[1]!r} that can be run")
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)
         return
+    if (why := _why_no_file(words[0])) is not None:
+        print(f"corelane.alias: {words[0]!r} cannot be read: {why}", file=sys.stderr)
+        sys.exit(2)  # As Python has it.
     sys.argv = words
     if not getattr(sys.flags, "safe_path", False):  # As Python has it for a program.
         sys.path[0] = os.path.dirname(os.path.abspath(words[0]))

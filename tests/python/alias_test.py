@@ -88,6 +88,29 @@ class Alias(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(text, done.stderr)
 
+    def test_a_program_that_is_not_there_is_one_line(self):
+        for words, status, text in ((["/nowhere/program.py"], 2, "'/nowhere/program.py' cannot be read: No such file"),
+                                    (["-m", "nowhere.module"], 1, "no module named 'nowhere.module'"),
+                                    (["-m", "email"], 1, "no module named 'email' that can be run")):
+            done = child(f"from corelane import alias\nalias._run({words})")
+            self.assertEqual(done.returncode, status)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertIn(f"corelane.alias: {text}", done.stderr)
+
+    def test_a_program_shows_its_own_errors(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "program.py"), "w", encoding="utf-8") as file:
+                file.write("import nowhere.module\n")
+            for words in ([os.path.join(folder, "program.py")], ["-m", "program"]):
+                done = child(f"sys.path.insert(0, {folder!r})\nfrom corelane import alias\nalias._run({words})")
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("ModuleNotFoundError: No module named 'nowhere'", done.stderr)
+
+    def test_help_is_the_usage(self):
+        done = child("from corelane import alias\nalias._run(['--help'])")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(done.stdout.startswith("usage: python -m corelane.alias"))
+
     def test_install_and_uninstall(self):
         done = child("""
             import corelane, corelane.alias as alias, pickle
