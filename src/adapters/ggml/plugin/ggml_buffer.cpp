@@ -111,10 +111,19 @@ void get_tensor(abi::Buffer*, const abi::Tensor* tensor, void* data, std::size_t
   std::memcpy(data, static_cast<const char*>(tensor->data) + offset, size);
 }
 
+/// From the first byte to the last one, as ggml_nbytes() counts: rows, and elements of types
+/// without blocks, may lie apart and in any order.
 std::size_t bytes_of(const abi::Tensor& tensor) {
+  for (const std::int64_t size : tensor.ne)
+    if (size <= 0) return 0;
   const abi::TypeTraits& traits = *plugin().host->call.get_type_traits(tensor.type);
-  std::size_t bytes = static_cast<std::size_t>(tensor.ne[0] / traits.blck_size) * traits.type_size;
-  for (int i = 1; i < 4; ++i) bytes += static_cast<std::size_t>(tensor.ne[i] - 1) * tensor.nb[i];
+  const bool blocks = traits.blck_size != 1;
+  std::size_t bytes = traits.type_size;
+  if (blocks)
+    bytes = static_cast<std::size_t>(tensor.ne[0]) * tensor.nb[0] /
+            static_cast<std::size_t>(traits.blck_size);
+  for (int i = blocks ? 1 : 0; i < 4; ++i)
+    bytes += static_cast<std::size_t>(tensor.ne[i] - 1) * tensor.nb[i];
   return bytes;
 }
 

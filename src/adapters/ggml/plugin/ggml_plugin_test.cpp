@@ -161,6 +161,31 @@ TEST_F(Plugged, WeightsLieInMemoryThatTheHostMapped) {
   EXPECT_LT(computed(weights, b.view), 1e-6);
 }
 
+TEST_F(Plugged, CopiesOfTensorsHaveTheBytesFromTheFirstToTheLast) {
+  abi::Tensor from = fake_tensor(abi::kTypeF16, 4, 2);
+  const auto ours = buffer(4 * from.nb[3], abi::kUsageAny);
+  const auto foreign = buffer(4 * from.nb[3], abi::kUsageAny);
+  const std::size_t whole = 4 * from.nb[3];
+  const auto copied = [&](const abi::Tensor& shape) {
+    abi::Tensor source = shape, target = shape;
+    place(source, foreign);
+    place(target, ours);
+    std::memset(source.data, 1, whole);
+    std::memset(target.data, 0, whole);
+    EXPECT_TRUE(ours->iface.cpy_tensor(ours.get(), &source, &target));
+    const auto* bytes = static_cast<const char*>(target.data);
+    return std::count(bytes, bytes + whole, 1);
+  };
+  EXPECT_EQ(copied(from), 16);
+  from.nb[1] = 12;  // Rows that lie apart.
+  EXPECT_EQ(copied(from), 20);
+  std::swap(from.nb[0], from.nb[1]);  // A transposed view.
+  from.nb[1] = 2;
+  EXPECT_EQ(copied(from), 2 + 3 * 12 + 2);
+  from.ne[1] = 0;
+  EXPECT_EQ(copied(from), 0);
+}
+
 TEST_F(Plugged, WeightsArriveInPiecesAndByMemsetAndClear) {
   abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns, kRows);
   const auto ours = buffer(weights.nb[3] + 4096, abi::kUsageWeights);
