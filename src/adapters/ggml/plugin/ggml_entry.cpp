@@ -1,5 +1,6 @@
 #include "adapters/ggml/plugin/ggml_entry.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,16 +36,26 @@ void write_stats() {
   }
 }
 
+/// Why no line can be written to the file; nothing where it can.
+std::string why_not_written(const std::string& where) {
+  struct stat found {};
+  const bool known = ::stat(where.c_str(), &found) == 0;
+  // Opening a pipe waits for its reader. A device is /dev/null or a terminal.
+  if (known && !S_ISREG(found.st_mode) && !S_ISCHR(found.st_mode))
+    return "it is neither a file nor a device";
+  std::FILE* file = std::fopen(where.c_str(), "ae");
+  if (file == nullptr) return std::strerror(errno);
+  std::fclose(file);
+  if (!known) ::unlink(where.c_str());  // A process that ends without exit() leaves no empty one.
+  return {};
+}
+
 /// Clears the option where the file cannot be written: at exit nobody would be told.
 void check_stats(std::string& where, std::vector<std::string>& complaints) {
   if (where.empty() || where == "1") return;
-  const bool known = ::access(where.c_str(), F_OK) == 0;
-  if (std::FILE* file = std::fopen(where.c_str(), "ae")) {
-    std::fclose(file);
-    if (!known) ::unlink(where.c_str());  // A process that ends without exit() leaves no empty one.
-    return;
-  }
-  complaints.push_back("GGML_RKNN_STATS=" + where + " cannot be written (" + std::strerror(errno) +
+  const std::string why = why_not_written(where);
+  if (why.empty()) return;
+  complaints.push_back("GGML_RKNN_STATS=" + where + " cannot be written (" + why +
                        "); no statistics are written; name a file in a folder that exists");
   where.clear();
 }

@@ -1,5 +1,7 @@
 #include "adapters/ggml/plugin/ggml_filter.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -70,6 +72,12 @@ bool Filter::parse(const std::string& text, Filter& filter, std::string& why) {
 }
 
 bool Filter::read(const std::string& path, Filter& filter, std::string& why) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) == 0 &&
+      !S_ISREG(found.st_mode)) {  // A pipe would block the host.
+    why = "GGML_RKNN_FILTER=" + path + " cannot be read (it is not a regular file)";
+    return false;
+  }
   const std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();

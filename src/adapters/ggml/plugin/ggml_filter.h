@@ -18,6 +18,7 @@ class Filter {
   Filter() = default;
   /// False, with one line in `why`, where the text is not such a list.
   static bool parse(const std::string& text, Filter& filter, std::string& why);
+  /// The same of a regular file's text.
   static bool read(const std::string& path, Filter& filter, std::string& why);
 
   bool passes(const abi::Tensor& node) const;

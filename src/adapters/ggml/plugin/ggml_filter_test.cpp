@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -70,7 +72,11 @@ TEST(PluginFilter, AnotherTextIsRefusedWithWhatIsExpected) {
 TEST(PluginFilter, AFileThatDoesNotServeIsNamed) {
   const std::string file = testing::TempDir() + "filter.json";
   std::ofstream(file) << "[]";
-  for (const std::string& path : {std::string("/nowhere/filter.json"), file}) {
+  const std::string pipe = testing::TempDir() + "filter.pipe";
+  ::unlink(pipe.c_str());
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);  // Nobody writes to it: whoever opened it would wait.
+  for (const std::string& path :
+       {std::string("/nowhere/filter.json"), file, pipe, testing::TempDir()}) {
     Filter filter;
     std::string why;
     EXPECT_FALSE(Filter::read(path, filter, why));

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -572,6 +573,20 @@ TEST_F(PluginEntry, AFileThatStatisticsCannotBeWrittenToIsNamedAtTheStart) {
         std::exit(ready ? 0 : 1);
       },
       testing::ExitedWithCode(0), "GGML_RKNN_STATS=/nonexistent/folder/x cannot be written");
+}
+
+TEST_F(PluginEntry, APipeForStatisticsIsNamedAtTheStart) {
+  const std::string pipe = testing::TempDir() + "ggml_stats.pipe";
+  std::filesystem::remove(pipe);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);  // Nobody reads it: whoever opened it would wait.
+  EXPECT_EXIT(
+      {
+        setenv("GGML_RKNN_STATS", pipe.c_str(), 1);
+        const bool ready = started() != nullptr;
+        for (const std::string& line : fake_log()) std::fputs(line.c_str(), stderr);
+        std::exit(ready ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "ggml_stats.pipe cannot be written .it is neither");
 }
 
 TEST_F(PluginEntry, AFileForStatisticsThatTheStartMadeDoesNotStayEmpty) {
