@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "runtime/testing/watched_device.h"
+#include "runtime/testing/hooked_device.h"
 #include "session/testing/session_bench.h"
 
 namespace corelane {
@@ -13,9 +13,9 @@ namespace {
 using testing::CallbackLog;
 using ::testing::ElementsAre;
 using testing::feed_of;
+using testing::HookedDevice;
 using testing::milliseconds;
 using testing::SessionBench;
-using testing::WatchedDevice;
 
 std::vector<std::uint64_t> cores_used(Session& session) {
   const auto records = session.read_trace();
@@ -28,16 +28,20 @@ std::vector<std::uint64_t> cores_used(Session& session) {
 /// To wake a thread for it took 40 us of each task (issue 17).
 TEST(SessionMapping, ATaskThatFollowsOnItsCoreIsLeftToTheThreadThatRanTheLast) {
   SessionBench bench("null:rk3588?a=20ms");
-  const auto watched = std::make_shared<WatchedDevice>(bench.device);
+  std::vector<bool> from_callback;
   SessionOptions options = bench.options();
-  options.load.on = watched;
+  options.load.on =
+      std::make_shared<HookedDevice>(bench.device, [&](std::size_t, const auto& job) -> Status {
+        from_callback.push_back(job.from_callback);
+        return {};
+      });
   options.schedule = {0, 1};
   Session session = bench.session(options);
   CallbackLog log;
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(session.run_async(feed_of(bench.x), log.callback(bench)));
-  EXPECT_THAT(watched->seen->from_callback, ElementsAre(false, false)) << "of the caller's thread";
+  EXPECT_THAT(from_callback, ElementsAre(false, false)) << "of the caller's thread";
   bench.run_out(session);
-  EXPECT_THAT(watched->seen->from_callback, ElementsAre(false, false, true, true));
+  EXPECT_THAT(from_callback, ElementsAre(false, false, true, true));
 }
 
 TEST(SessionMapping, EveryTaskRunsOnTheCoreOfTheFormula) {

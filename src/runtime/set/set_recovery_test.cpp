@@ -96,7 +96,7 @@ TEST(SetRecovery, AReplayThatIsRefusedUsesUpNoRetry) {
   for (const std::uint32_t retries : {0U, 2U}) {
     LossBench bench("null:rk3566?a=5ms");
     bench.program = HookedDevice::program(
-        std::make_shared<HookedDevice>(bench.device, [](std::size_t n) -> Status {
+        std::make_shared<HookedDevice>(bench.device, [](std::size_t n, const auto&) -> Status {
           if (n != 1 && n != 2) return {};
           return error(Code::kDeviceLost, "lost again before the replay");
         }));
@@ -113,7 +113,7 @@ TEST(SetRecovery, AReplayWaitsUntilTheDevicesLineHasRoom) {
   LossBench bench("null:rk3566?a=1ms");
   std::atomic<int> refused{0};
   bench.program = HookedDevice::program(
-      std::make_shared<HookedDevice>(bench.device, [&](std::size_t n) -> Status {
+      std::make_shared<HookedDevice>(bench.device, [&](std::size_t n, const auto&) -> Status {
         if (n == 0 || n > 3) return {};
         ++refused;
         return error(Code::kBusy, "the line is full");

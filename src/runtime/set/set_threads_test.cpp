@@ -174,7 +174,8 @@ TEST(SetThreads, WhatCompletesBehindASubmissionThatIsRefusedIsDelivered) {
   std::promise<void> refuse;
   std::promise<void> asked;
   const auto hooked = std::make_shared<testing::HookedDevice>(
-      bench.device, [&asked, gate = refuse.get_future().share()](std::size_t n) -> Status {
+      bench.device,
+      [&asked, gate = refuse.get_future().share()](std::size_t n, const auto&) -> Status {
         if (n != 0) return {};
         asked.set_value();
         gate.wait();
@@ -195,20 +196,27 @@ TEST(SetThreads, WhatCompletesBehindASubmissionThatIsRefusedIsDelivered) {
 }
 
 TEST(SetThreads, AThreadMayWaitForAHandleThatACallbackHas) {
-  SetBench bench("null?a=20ms", false);
+  const SetBench bench("null");
   InferenceSet set = bench.set({.size = 1});
+  std::promise<void> called;
   std::promise<void> go_on;
-  const auto gate = go_on.get_future().share();
-  const auto callback = [&](const SetHandle& done) {
+  const auto callback = [&, gate = go_on.get_future().share()](const SetHandle& done) {
+    called.set_value();
     gate.wait();
     (void)set.release(done);
   };
-  ASSERT_TRUE(set.submit(set.acquire().value(), 1, callback).ok());
+  const SetHandle handle = set.acquire().value();
+  auto sent = std::async(std::launch::async, [&] { return set.submit(handle, 1, callback); });
+  called.get_future().wait();
   auto next = std::async(std::launch::async, [&] { return set.acquire(); });
   // Longer than it takes a set to find out that nobody else uses it.
-  EXPECT_EQ(next.wait_for(milliseconds(2200)), std::future_status::timeout);
+  for (int second = 0; second < 10; ++second) {
+    EXPECT_EQ(next.wait_for(milliseconds(1)), std::future_status::timeout);
+    bench.clock->advance(seconds(1));
+  }
   go_on.set_value();
   EXPECT_TRUE(next.get());
+  EXPECT_TRUE(sent.get().ok());
 }
 
 /// What a submission that finds no room ends with, once `end` was called meanwhile.

@@ -12,10 +12,10 @@
 
 namespace corelane::testing {
 
-/// `before(n)`: what the submission number `n`, from 0, fails with; it may wait.
+/// `before(n, job)`: what `job`, the submission number `n` from 0, fails with; it may wait.
 class HookedDevice final : public device::ForwardingDevice {
  public:
-  using Hook = std::function<Status(std::size_t n)>;
+  using Hook = std::function<Status(std::size_t n, const device::Submission& job)>;
   HookedDevice(std::shared_ptr<Device> inner, Hook before)
       : ForwardingDevice(std::move(inner)), before_(std::move(before)) {}
 
@@ -38,7 +38,7 @@ class HookedDevice final : public device::ForwardingDevice {
     HookedQueue(std::shared_ptr<Queue> queue, HookedDevice& on)
         : ForwardingQueue(std::move(queue), on.inner()), hooked(on) {}
     Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override {
-      CORELANE_TRY(hooked.before_(hooked.submissions_++));
+      CORELANE_TRY(hooked.before_(hooked.submissions_++, job));
       return ForwardingQueue::submit(job);
     }
     HookedDevice& hooked;
