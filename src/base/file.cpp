@@ -35,7 +35,8 @@ std::string reason(int error_number) {
 Status os_failure(std::string_view what, const fs::path& path, int error_number,
                   std::source_location where = std::source_location::current()) {
   const bool missing = error_number == ENOENT || error_number == ENOTDIR;
-  return {missing ? Code::kNotFound : Code::kIo,
+  const Code other = error_number == ENOMEM ? Code::kOutOfMemory : Code::kIo;
+  return {missing ? Code::kNotFound : other,
           fmt::format("'{}': {}: {}", path.string(), what, reason(error_number)), where};
 }
 

@@ -344,8 +344,8 @@ Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const Shape& bound = outputs_[i].view.shape;
-    const bool other_size = program_->description.batch_range && bound.is_static() &&
-                            outputs_[i].given() && !output_desc(i).shape.accepts(bound);
+    const bool other_size =
+        bound.is_static() && outputs_[i].given() && !output_desc(i).shape.accepts(bound);
     if (!other_size && apply_output(i).ok()) continue;
     outputs_[i] = free_output(i);  // Bound memory that no longer fits is dropped.
     CORELANE_TRY(apply_output(i));

@@ -37,15 +37,18 @@ int likeness(const rknn_tensor_attr& attr, const IoTensor& io, const Chip& chip)
   return best;
 }
 
-/// The row pitch after a change of shape: the one that INPUT_ATTR reports and the one without
-/// padding follow the width, one of the caller's own stays.
-std::uint32_t next_stride(std::uint32_t stride, const Shape& shape, const IoTensor& now,
+/// Whose the row pitch of a caller is.
+Pitch pitch_of(std::uint32_t stride, const IoTensor& io, const Chip& chip) {
+  if (stride == 0 || io.shape.rank() != 4) return Pitch::kOwn;
+  if (stride == normal_attr(io, chip).w_stride) return Pitch::kReported;
+  return stride == static_cast<std::uint64_t>(io.shape[3]) ? Pitch::kWidth : Pitch::kOwn;
+}
+
+/// The row pitch after a change of shape.
+std::uint32_t next_stride(std::uint32_t stride, Pitch pitch, const IoTensor& now,
                           const Chip& chip) {
-  if (stride == 0 || shape.rank() != 4) return stride;
-  IoTensor before = now;
-  before.shape = shape;
-  if (stride == normal_attr(before, chip).w_stride) return normal_attr(now, chip).w_stride;
-  return stride == static_cast<std::uint64_t>(shape[3]) ? 0 : stride;
+  if (pitch == Pitch::kReported) return normal_attr(now, chip).w_stride;
+  return pitch == Pitch::kWidth ? 0 : stride;
 }
 
 }  // namespace
@@ -102,7 +105,7 @@ Status IoMemory::bind(std::vector<Frame>& frames, const IoTensor& io, const Boun
                  memory.size);
   if (io.side == Side::kInput) check::input_bound(memory, plan.bytes);
   plan.view.data = memory.data;
-  plan.view.size = plan.bytes;
+  plan.view.size = io.shape.is_static() ? plan.bytes : memory.size;
   const TensorDesc& own = io.entry->desc;
   const bool untouched = plan.view.dtype == own.dtype && plan.view.layout == Layout{} &&
                          plan.view.quant == Quant{} && plan.convert.mean.empty() &&
@@ -136,7 +139,7 @@ Outcome IoMemory::set(std::vector<Frame>& frames, std::shared_ptr<Memory> memory
     check_attr(io, attr);
     bound.call = edge::current_call();
   }
-  bound.shape = io.shape;
+  bound.pitch = pitch_of(bound.form.w_stride, io, facts_.chip);
   CORELANE_TRY(bind(frames, io, bound));
   Bounds& bounds = io.side == Side::kInput ? inputs_ : outputs_;
   bounds.resize(std::max<std::size_t>(bounds.size(), io.index + 1));
@@ -154,8 +157,7 @@ Status IoMemory::rebind(std::vector<Frame>& frames, Side side, std::string_view 
     if (!bounds[i]) continue;
     const IoTensor io = input ? queries_.input(i) : queries_.output(i);
     bounds[i]->form.w_stride =
-        next_stride(bounds[i]->form.w_stride, bounds[i]->shape, io, facts_.chip);
-    bounds[i]->shape = io.shape;
+        next_stride(bounds[i]->form.w_stride, bounds[i]->pitch, io, facts_.chip);
     const Status status = bind(frames, io, *bounds[i]);
     bounds[i]->misfit = status.ok() ? std::string() : std::string(status.message());
     if (status.ok()) continue;
@@ -169,6 +171,14 @@ Status IoMemory::rebind(std::vector<Frame>& frames, Side side, std::string_view 
     for (Frame& frame : frames)
       CORELANE_TRY(input ? frame.context.unbind_input(i) : frame.context.unbind_output(i));
   }
+  return {};
+}
+
+/// What is bound for the shapes of before says nothing of those that come.
+Status IoMemory::release_outputs(std::vector<Frame>& frames) const {
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    for (Frame& frame : frames)
+      if (outputs_[i] && outputs_[i]->misfit.empty()) CORELANE_TRY(frame.context.unbind_output(i));
   return {};
 }
 

@@ -1,6 +1,7 @@
 /// Memory that rknn_set_io_mem bound: runs read and write it in place.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,13 @@ struct Frame;
 struct ModelFacts;
 class Queries;
 
+/// The rows of bound memory after a change of shape.
+enum class Pitch : std::uint8_t {
+  kOwn,       ///< As the caller said.
+  kReported,  ///< As INPUT_ATTR reports it.
+  kWidth,     ///< Without padding.
+};
+
 /// The bound memory of one context. Ordered by the context's lock.
 class IoMemory {
  public:
@@ -25,6 +33,8 @@ class IoMemory {
   /// Binds `memory` in all frames to the tensor that `attr` means, in the form that it says.
   Outcome set(std::vector<Frame>& frames, std::shared_ptr<Memory> memory,
               const rknn_tensor_attr& attr);
+  /// Before the shapes change: outputs have memory of their own until rebind_all().
+  Status release_outputs(std::vector<Frame>& frames) const;
   /// After the shapes or the program have changed: memory that still fits stays bound. Other memory
   /// is let go, with a warning of `function`; check_usable() fails until the tensor has memory that
   /// fits, by set(), by shapes for which it fits, or by forget_input().
@@ -55,9 +65,9 @@ class IoMemory {
   struct Bound {
     std::shared_ptr<Memory> memory;
     Form form;
-    Shape shape{};          ///< The tensor's, when it was bound.
-    std::string misfit{};   ///< Why it is not bound for the shapes of now; empty: it is.
-    edge::CallSite call{};  ///< That bound it, in the checking mode.
+    Pitch pitch = Pitch::kOwn;  ///< Of an input.
+    std::string misfit{};       ///< Why it is not bound for the shapes of now; empty: it is.
+    edge::CallSite call{};      ///< That bound it, in the checking mode.
   };
   using Bounds = std::vector<std::optional<Bound>>;
 

@@ -43,7 +43,9 @@ std::uint32_t align_up(std::uint32_t x, std::uint32_t to) noexcept {
 }
 
 /// Types that this API never reorders to NHWC.
-bool keeps_order(DType dtype) noexcept { return dtype == DType::kBool || dtype == DType::kI64; }
+bool keeps_order(DType dtype) noexcept {
+  return dtype == DType::kBool || dtype == DType::kI64 || dtype == DType::kU64;
+}
 
 std::size_t bits_of(const IoTensor& io) noexcept {
   const Result<DType> dtype = dtype_of(type_of(io.entry->reported_dtype));
@@ -271,7 +273,7 @@ bool is_normalised(const IoTensor& io, const Form& form, DType dtype) {
 Result<ViewPlan> plan_view(const IoTensor& io, const Form& form, const Chip& chip) {
   const IoEntry& entry = *io.entry;
   const char* what = side_name(io.side);
-  if (!io.shape.is_static())
+  if (!io.shape.is_static() && io.side == Side::kInput)
     return error(Code::kWrongState,
                  "{} {} '{}' has open dimensions {}; call rknn_set_input_shapes first", what,
                  io.index, entry.desc.name, io.shape.to_string());
@@ -296,7 +298,9 @@ Result<ViewPlan> plan_view(const IoTensor& io, const Form& form, const Chip& chi
     plan.convert.mean = entry.mean;
     plan.convert.std = entry.std;
   }
-  const Result<std::size_t> bytes = storage_bytes(io.shape, *dtype, *layout);
+  // The run decides how large an open output is.
+  const Result<std::size_t> bytes =
+      io.shape.is_static() ? storage_bytes(io.shape, *dtype, *layout) : std::size_t{0};
   if (!bytes) return named(bytes.error());
   plan.bytes = *bytes;
   return plan;

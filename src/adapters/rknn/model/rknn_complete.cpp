@@ -80,6 +80,7 @@ void Runs::note_shapes() {
   for (const TensorDesc& desc : frames_.front().context.inputs()) inputs.push_back(desc.shape);
   for (const TensorDesc& desc : frames_.front().context.outputs()) outputs.push_back(desc.shape);
   outputs.resize(facts_.description->outputs.size());  // Without the values that are dumped.
+  results_from_ = runs_;
   queries_.set_shapes(std::move(inputs), std::move(outputs));
 }
 
@@ -89,8 +90,10 @@ Frame& Runs::next_frame() noexcept {
 
 Frame* Runs::result_frame() noexcept {
   if (runs_ == 0) return nullptr;
-  // With ASYNC_MASK the results of the frame before the last one, but for the first.
-  const std::size_t back = facts_.asynchronous() && runs_ > 1 ? 2 : 1;
+  // With ASYNC_MASK the results of the frame before the last one, but for the first. Memory that is
+  // bound holds the last one's.
+  const bool before = facts_.asynchronous() && runs_ - results_from_ > 1;
+  const std::size_t back = before && !io_memory_.binds_output() ? 2 : 1;
   return &frames_[(runs_ - back) % frames_.size()];
 }
 

@@ -192,6 +192,7 @@ TEST(RknnMisuse, WrongIndexNamesTheCount) {
   EXPECT_EQ(rknn_inputs_set(m.ctx, 2, &input), RKNN_ERR_PARAM_INVALID);
   rknn_output output{};
   output.index = 7;
+  output.is_prealloc = 1;
   EXPECT_EQ(rknn_outputs_get(m.ctx, 1, &output, nullptr), RKNN_ERR_OUTPUT_INVALID);
   rknn_tensor_attr attr{};
   attr.index = 9;

@@ -1,6 +1,8 @@
 /// rknn_outputs_get and rknn_outputs_release.
 #include <cstdlib>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "adapters/rknn/model/rknn_model_facts.h"
 #include "adapters/rknn/model/rknn_query.h"
@@ -16,6 +18,26 @@ Outcome check_count(const ModelFacts& facts, std::uint32_t count) {
   const std::size_t outputs = facts.description->outputs.size();
   if (count <= outputs) return {};
   return outcome(RKNN_ERR_PARAM_INVALID, "{} outputs given, the model has {}", count, outputs);
+}
+
+/// Where the library allocates, the vendor's header says that what follows `is_prealloc` need not
+/// be set, and clients leave `index` alone: then the outputs are meant in their order. Distinct
+/// numbers are the caller's.
+void number_outputs(const ModelFacts& facts, std::span<rknn_output> outputs) {
+  const std::size_t known = facts.description->outputs.size();
+  std::vector<bool> seen(known, false);
+  bool distinct = true;
+  bool all_known = true;
+  for (const rknn_output& output : outputs) {
+    if (output.is_prealloc != 0) return;
+    all_known = all_known && output.index < known;
+    if (output.index >= known) continue;
+    distinct = distinct && !seen[output.index];
+    seen[output.index] = true;
+  }
+  // Of some of the outputs, a number past the last is a mistake.
+  if (all_known ? distinct : outputs.size() < known) return;
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].index = static_cast<std::uint32_t>(i);
 }
 
 /// Frees what copy_output() allocated; false for any other address, which stays.
@@ -76,6 +98,7 @@ Outcome Tensors::get_outputs(std::uint32_t count, rknn_output* outputs,
   if (outputs == nullptr || count == 0)
     return outcome(RKNN_ERR_PARAM_INVALID, "no outputs given; pass an array of rknn_output");
   if (Outcome bad = check_count(facts_, count); bad.code() != RKNN_SUCC) return bad;
+  number_outputs(facts_, {outputs, count});
   for (std::uint32_t i = 0; i < count; ++i)
     if (outputs[i].index >= facts_.description->outputs.size())
       return outcome(RKNN_ERR_OUTPUT_INVALID,

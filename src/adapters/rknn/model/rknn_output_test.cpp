@@ -232,6 +232,28 @@ TEST(RknnOutput, OneWrongOutputGivesNoneAndLeaksNothing) {
   EXPECT_EQ(rknn_outputs_get(model.ctx, 2, outputs.data(), nullptr), RKNN_ERR_OUTPUT_INVALID);
 }
 
+/// The vendor's header: where the library allocates, `index` need not be set.
+TEST(RknnOutput, OutputsWithoutNumbersComeInTheirOrder) {
+  const Model model(two_by_two({1, 2}));
+  ASSERT_EQ(model.set({5, 6}, 0), RKNN_SUCC);
+  ASSERT_EQ(model.set({1, 2}, 1), RKNN_SUCC);
+  ASSERT_EQ(model.run(), RKNN_SUCC);
+  for (const std::uint32_t index : {0U, 77U}) {
+    std::vector<rknn_output> outputs{wanted(index, true), wanted(index, true)};
+    ASSERT_EQ(rknn_outputs_get(model.ctx, 2, outputs.data(), nullptr), RKNN_SUCC);
+    EXPECT_EQ(*static_cast<float*>(outputs[0].buf), 6);
+    EXPECT_EQ(*static_cast<float*>(outputs[1].buf), 4);
+    EXPECT_EQ(outputs[0].index, 0U);
+    EXPECT_EQ(outputs[1].index, 1U);
+    EXPECT_EQ(rknn_outputs_release(model.ctx, 2, outputs.data()), RKNN_SUCC);
+  }
+  // Numbers that differ are meant as they are.
+  std::vector<rknn_output> turned{wanted(1, true), wanted(0, true)};
+  ASSERT_EQ(rknn_outputs_get(model.ctx, 2, turned.data(), nullptr), RKNN_SUCC);
+  EXPECT_EQ(*static_cast<float*>(turned[0].buf), 4);
+  EXPECT_EQ(rknn_outputs_release(model.ctx, 2, turned.data()), RKNN_SUCC);
+}
+
 TEST(RknnOutput, OutputsWithOpenDimensionsHaveTheSizeOfTheRun) {
   const Model model(OnnxBuilder()
                         .input("x", {4})

@@ -92,6 +92,8 @@ class Runs {
   mutable ContextMutex mutex_;
   std::vector<Frame> frames_ CORELANE_GUARDED_BY(mutex_);
   std::uint64_t runs_ CORELANE_GUARDED_BY(mutex_) = 0;  ///< So far: the id of the last one.
+  /// Runs before the shapes changed: those results are gone.
+  std::uint64_t results_from_ CORELANE_GUARDED_BY(mutex_) = 0;
   /// The last runs that failed, by id, 0: none. A ring: to note one takes no memory.
   std::array<std::pair<std::uint64_t, Status>, 16> failed_ CORELANE_GUARDED_BY(mutex_);
   std::size_t next_failed_ CORELANE_GUARDED_BY(mutex_) = 0;

@@ -345,6 +345,44 @@ TEST(RknnRun, AsyncRunsUseInputsThatWereSetOnce) {
   EXPECT_EQ(model.floats(1), std::vector<float>(4096, -3));
 }
 
+TEST(RknnRun, AsyncGivesTheFirstResultAfterAChangeOfShapes) {
+  const Model model(OnnxBuilder()
+                        .input("x", {"batch", "n"})
+                        .output("y", {"n"})
+                        .node("Add", {"x", "x"}, {"y"})
+                        .build(),
+                    RKNN_FLAG_ASYNC_MASK);
+  for (const std::uint32_t n : {2U, 3U, 4U}) {
+    rknn_tensor_attr attr = model.attr(RKNN_QUERY_INPUT_ATTR);
+    attr.n_dims = 2;
+    attr.dims[0] = 1;
+    attr.dims[1] = n;
+    ASSERT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_SUCC);
+    for (int i = 1; i <= 3; ++i) {
+      const std::vector<float> x(n, static_cast<float>(i));
+      ASSERT_EQ(model.set(x), RKNN_SUCC);
+      ASSERT_EQ(model.run(), RKNN_SUCC);
+      EXPECT_EQ(model.floats(),
+                std::vector<float>(n, i == 1 ? 2 : 2.0F * static_cast<float>(i - 1)));
+    }
+  }
+}
+
+TEST(RknnRun, AsyncBoundMemoryHoldsTheLastResultWhicheverIsBound) {
+  const Model model(doubling({1, 2}), RKNN_FLAG_ASYNC_MASK);
+  const Mem outs[] = {{model.ctx, 8}, {model.ctx, 8}};
+  rknn_tensor_attr attr = model.attr(RKNN_QUERY_OUTPUT_ATTR);
+  attr.type = RKNN_TENSOR_FLOAT32;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(rknn_set_io_mem(model.ctx, outs[i % 2].mem, &attr), RKNN_SUCC);
+    const std::vector<float> x(2, static_cast<float>(i));
+    ASSERT_EQ(model.set(x), RKNN_SUCC);
+    ASSERT_EQ(model.run(), RKNN_SUCC);
+    EXPECT_EQ(model.floats(), times(x, 2)) << i;
+    EXPECT_EQ(outs[i % 2].values<float>(2), times(x, 2)) << i;
+  }
+}
+
 TEST(RknnRun, AsyncWaitEndsTheFrameThatIsNamed) {
   const Model model(doubling({1, 2}), RKNN_FLAG_ASYNC_MASK);
   ASSERT_EQ(model.set({1, 2}), RKNN_SUCC);

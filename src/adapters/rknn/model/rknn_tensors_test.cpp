@@ -21,6 +21,18 @@ std::string two_sizes() {
                   options);
 }
 
+/// The same with these heights and widths.
+std::string sizes(const std::vector<Shape>& shapes) {
+  ImportOptions options;
+  for (const Shape& shape : shapes) options.shape_sets.push_back({shape});
+  return compiled(OnnxBuilder()
+                      .input("x", {1, 3, "h", "w"})
+                      .output("y", {1, 3, "h", "w"})
+                      .node("Add", {"x", "x"}, {"y"})
+                      .build(),
+                  options);
+}
+
 /// Two inputs whose lengths belong together: (2, 2) or (5, 5).
 std::string two_inputs() {
   ImportOptions options;
@@ -274,6 +286,78 @@ TEST(RknnShapes, MemoryStaysBoundOverAChangeWhereItFits) {
     ASSERT_EQ(model.run(), RKNN_SUCC);
     EXPECT_EQ(out.values<float>(picture.size()), times(x, 2)) << padded;
   }
+}
+
+TEST(RknnShapes, OutputMemoryOfEachFormServesEachShape) {
+  const Picture pictures[] = {{1, 3, 8, 10}, {1, 3, 16, 20}, {1, 3, 4, 40}, {1, 3, 8, 10}};
+  const Model model(sizes({Shape{1, 3, 16, 20}, Shape{1, 3, 8, 10}, Shape{1, 3, 4, 40}}));
+  const Mem out(model.ctx, 1U << 16);
+  for (const bool native : {false, true})
+    for (const auto fmt : {RKNN_TENSOR_NCHW, RKNN_TENSOR_NHWC})
+      for (const auto type : {RKNN_TENSOR_FLOAT32, RKNN_TENSOR_FLOAT16})
+        for (const Picture& picture : pictures) {
+          if (native && (fmt != RKNN_TENSOR_NCHW || type != RKNN_TENSOR_FLOAT16)) continue;
+          ASSERT_EQ(choose(model, {1, static_cast<std::int64_t>(picture.h),
+                                   static_cast<std::int64_t>(picture.w), 3}),
+                    RKNN_SUCC);
+          rknn_tensor_attr attr = model.attr(native ? RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR
+                                                    : RKNN_QUERY_CURRENT_OUTPUT_ATTR);
+          EXPECT_EQ(attr.n_elems >= picture.size(), true) << "current";
+          if (!native) EXPECT_EQ(dims(attr), picture.dims());
+          if (!native) attr.fmt = fmt;
+          attr.type = type;
+          ASSERT_EQ(rknn_set_io_mem(model.ctx, out.mem, &attr), RKNN_SUCC);
+          const std::vector<float> x = ramp(picture.size());
+          ASSERT_EQ(model.set(x), RKNN_SUCC);
+          ASSERT_EQ(model.run(), RKNN_SUCC) << native << fmt << type;
+          EXPECT_EQ(model.floats(), times(x, 2));
+          if (native || type != RKNN_TENSOR_FLOAT32) continue;
+          const std::vector<float> y = times(x, 2);
+          EXPECT_EQ(out.values<float>(y.size()), fmt == RKNN_TENSOR_NHWC ? picture.to_nhwc(y) : y);
+        }
+}
+
+TEST(RknnShapes, MemoryOfAnOpenOutputTakesWhatEachRunGives) {
+  const Model model(OnnxBuilder()
+                        .input("x", {"batch", "n"})
+                        .output("y", {"batch", "n"})
+                        .node("Neg", {"x"}, {"y"})
+                        .build());
+  const Mem out(model.ctx, 64);
+  bool bound = false;
+  for (const std::int64_t n : {16, 3, 16, 40, 5}) {
+    rknn_tensor_attr attr = shaped(model, 0, {1, n}, RKNN_TENSOR_UNDEFINED);
+    ASSERT_EQ(rknn_set_input_shapes(model.ctx, 1, &attr), RKNN_SUCC);
+    if (!bound) {
+      attr = model.attr(RKNN_QUERY_CURRENT_OUTPUT_ATTR);
+      attr.type = RKNN_TENSOR_FLOAT32;
+      ASSERT_EQ(rknn_set_io_mem(model.ctx, out.mem, &attr), RKNN_SUCC) << "before the first run";
+      bound = true;
+    }
+    const auto count = static_cast<std::size_t>(n);
+    ASSERT_EQ(model.set(ramp(count)), RKNN_SUCC);
+    EXPECT_EQ(model.run() == RKNN_SUCC, n <= 16) << n << " floats in 64 bytes";
+    if (n <= 16) EXPECT_EQ(out.values<float>(count), times(ramp(count), -1));
+  }
+}
+
+TEST(RknnShapes, ARowPitchOfTheCallerStaysThoughAnotherShapeReportsIt) {
+  const Model model(sizes({Shape{1, 3, 16, 20}, Shape{1, 3, 8, 10}}));
+  const Mem in(model.ctx, 1U << 16);
+  const Picture small{1, 3, 8, 10};
+  ASSERT_EQ(choose(model, {1, 16, 20, 3}), RKNN_SUCC);
+  const std::uint32_t pitch = model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR).w_stride;
+  ASSERT_EQ(choose(model, {1, 8, 10, 3}), RKNN_SUCC);
+  rknn_tensor_attr attr = model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR);
+  ASSERT_NE(attr.w_stride, pitch);
+  attr.w_stride = pitch;
+  ASSERT_EQ(rknn_set_io_mem(model.ctx, in.mem, &attr), RKNN_SUCC);
+  ASSERT_EQ(choose(model, {1, 16, 20, 3}), RKNN_SUCC);
+  ASSERT_EQ(choose(model, {1, 8, 10, 3}), RKNN_SUCC);
+  const std::vector<float> x = ramp(small.size());
+  in.fill(small.to_nhwc<std::uint16_t>(halves(x), pitch, 0x7C00));
+  ASSERT_EQ(model.run(), RKNN_SUCC);
+  EXPECT_EQ(model.floats(), times(x, 2));
 }
 
 TEST(RknnShapes, MemoryThatIsTooSmallAfterAChangeFailsTheRunUntilItIsBoundAnew) {

@@ -55,7 +55,9 @@ ov::element::Type precision_of(device::Precision precision) {
 bool says_out_of_memory(std::string_view what) {
   return what.find("bad_alloc") != std::string_view::npos ||
          what.find("out_of_memory") != std::string_view::npos ||
-         what.find("Cannot allocate memory") != std::string_view::npos;
+         what.find("Cannot allocate memory") != std::string_view::npos ||
+         // Of a thread for which there is no memory, or that would be one too many.
+         what.find("Resource temporarily unavailable") != std::string_view::npos;
 }
 
 std::atomic<bool> engine_used{false};
