@@ -175,10 +175,16 @@ Status IoMemory::rebind(std::vector<Frame>& frames, Side side, std::string_view 
 }
 
 /// What is bound for the shapes of before says nothing of those that come.
-Status IoMemory::release_outputs(std::vector<Frame>& frames) const {
-  for (std::size_t i = 0; i < outputs_.size(); ++i)
-    for (Frame& frame : frames)
-      if (outputs_[i] && outputs_[i]->misfit.empty()) CORELANE_TRY(frame.context.unbind_output(i));
+Status IoMemory::release_outputs(std::vector<Frame>& frames) {
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (!outputs_[i] || !outputs_[i]->misfit.empty()) continue;
+    for (Frame& frame : frames) {
+      const Status status = frame.context.unbind_output(i);
+      if (status.ok()) continue;
+      CORELANE_TRY(rebind(frames, Side::kOutput, "rknn_set_input_shapes"));
+      return status;
+    }
+  }
   return {};
 }
 

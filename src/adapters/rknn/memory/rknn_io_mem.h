@@ -33,8 +33,9 @@ class IoMemory {
   /// Binds `memory` in all frames to the tensor that `attr` means, in the form that it says.
   Outcome set(std::vector<Frame>& frames, std::shared_ptr<Memory> memory,
               const rknn_tensor_attr& attr);
-  /// Before the shapes change: outputs have memory of their own until rebind_all().
-  Status release_outputs(std::vector<Frame>& frames) const;
+  /// Before the shapes change: outputs have memory of their own until rebind_all(). All stay bound
+  /// where there is no memory for that.
+  Status release_outputs(std::vector<Frame>& frames);
   /// After the shapes or the program have changed: memory that still fits stays bound. Other memory
   /// is let go, with a warning of `function`; check_usable() fails until the tensor has memory that
   /// fits, by set(), by shapes for which it fits, or by forget_input().

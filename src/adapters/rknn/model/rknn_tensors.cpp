@@ -127,7 +127,10 @@ Outcome Tensors::set_input_shapes(std::uint32_t count, const rknn_tensor_attr* a
   CORELANE_TRY(OutsideMemory::check_use(facts_.flags));
   (void)runs_.complete_all();
   const std::vector<Shape> before = shapes_now(runs_);
-  if (shapes != before) CORELANE_TRY(runs_.io_memory().release_outputs(runs_.frames()));
+  // With a list of shapes those of the outputs are known before the run, and what does not fit goes
+  // by itself.
+  if (shapes != before && facts_.description->shape_sets.empty())
+    CORELANE_TRY(runs_.io_memory().release_outputs(runs_.frames()));
   for (Frame& frame : runs_.frames()) {
     const Status status = frame.context.set_input_shapes(shapes);
     if (status.ok()) continue;
