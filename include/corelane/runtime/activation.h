@@ -54,7 +54,8 @@ class CORELANE_API Activation {
   /// a device that wants them fixed: nothing is prepared), kCancelled (a group that was shut down),
   /// kDeviceLost.
   static Result<Activation> create(const Program& program, const ActivateOptions& options = {});
-  /// The cores that it holds: a mask; the empty one where it stands for no activation.
+  /// The cores that it holds: a mask; the empty one where it stands for no activation. Others after
+  /// a loss of the device, where somebody took these first and no mask was asked for.
   device::CoreSet cores() const noexcept;
   /// A context that runs on these cores alone. RunOptions::cores chooses among them: "any" is the
   /// program's own wish, "any N" so many of them, the platform's choice all; others are refused

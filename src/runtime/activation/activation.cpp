@@ -94,12 +94,11 @@ Status ActivationState::hold(const ActivateOptions& options) {
   }
   std::shared_ptr<device::Residence> residence;
   CORELANE_ASSIGN(residence, first.executable->make_resident(cores, residency_));
-  cores_ = residence->cores();
-  const std::size_t wish =
-      std::min(std::max<std::size_t>(program_->default_cores.count(), 1), cores_.count());
-  default_ = device::CoreSet::any_of(cores_, wish);
+  asked_ = cores;
+  const device::CoreSet held = residence->cores();
   {
     const MutexLock lock(mutex_);
+    take_up(*residence);
     residence_ = std::move(residence);
     admitted_.push_back(first.executable);
   }
@@ -108,9 +107,21 @@ Status ActivationState::hold(const ActivateOptions& options) {
     if (!executable->lost()) CORELANE_TRY(admit(executable));
   if (turns == nullptr) return {};
   // Last: only a member leaves.
-  CORELANE_ASSIGN(member_, turns->join(cores_, options.turn));
+  CORELANE_ASSIGN(member_, turns->join(held, options.turn));
   turns_ = turns;
   return {};
+}
+
+device::CoreSet ActivationState::cores() const {
+  const MutexLock lock(mutex_);
+  return cores_;
+}
+
+void ActivationState::take_up(const device::Residence& residence) {
+  cores_ = residence.cores();
+  const std::size_t wish =
+      std::min(std::max<std::size_t>(program_->default_cores.count(), 1), cores_.count());
+  default_ = device::CoreSet::any_of(cores_, wish);
 }
 
 ActivationState::~ActivationState() {
@@ -119,6 +130,7 @@ ActivationState::~ActivationState() {
 
 Result<device::CoreSet> ActivationState::cores_for(const device::CoreSet& asked) const {
   using device::CoreSet;
+  const MutexLock lock(mutex_);
   if (asked == CoreSet()) return default_;
   const bool joins = program_->device->info().capabilities.multi_core_jobs;
   if (asked.kind() == CoreSet::Kind::kPlatform) return joins ? cores_ : CoreSet::any_of(cores_);
@@ -153,6 +165,16 @@ class ActivationState::Change {
   ActivationState& state_;
 };
 
+/// Another activation that came back first may have the cores. Cores that the user named, and those
+/// of a turn group, are not exchanged for others.
+Result<std::shared_ptr<device::Residence>> ActivationState::reside_again(
+    device::Executable& executable) const {
+  auto residence = executable.make_resident(cores(), residency_);
+  if (residence || turns_ != nullptr || asked_.is_mask()) return residence;
+  if (residence.error().code() != Code::kOutOfCores) return residence;
+  return executable.make_resident(asked_, residency_);
+}
+
 Status ActivationState::admit(const std::shared_ptr<device::Executable>& executable) {
   const auto resides = [&]() CORELANE_REQUIRES(mutex_) {
     return std::any_of(admitted_.begin(), admitted_.end(),
@@ -171,7 +193,7 @@ Status ActivationState::admit(const std::shared_ptr<device::Executable>& executa
   const Status added = residence->add(executable);
   if (added.code() == Code::kDeviceLost) {
     // It ended with the device. An executable of before is refused here too.
-    CORELANE_ASSIGN(residence, executable->make_resident(cores_, residency_));
+    CORELANE_ASSIGN(residence, reside_again(*executable));
   } else {
     CORELANE_TRY(added);
   }
@@ -179,6 +201,7 @@ Status ActivationState::admit(const std::shared_ptr<device::Executable>& executa
   if (released_ && runs_ == 0) return released();
   // The one before goes after the lock, with `residence`.
   residence_.swap(residence);
+  take_up(*residence_);
   std::erase_if(admitted_, [](const auto& one) { return one.expired(); });
   admitted_.push_back(executable);
   return {};

@@ -31,7 +31,8 @@ struct ActivationState {
   ActivationState& operator=(const ActivationState&) = delete;
 
   const std::shared_ptr<ProgramState>& program() const noexcept { return program_; }
-  const device::CoreSet& cores() const noexcept { return cores_; }
+  /// A mask; another one after a loss, where the user named no cores and others have taken these.
+  device::CoreSet cores() const;
   /// What stays between runs of its contexts; null where the program keeps nothing.
   const std::shared_ptr<runtime::StateStore>& states() const noexcept { return states_; }
   /// What `asked` is on the activation's cores. kInvalidArgument.
@@ -53,15 +54,20 @@ struct ActivationState {
   /// Ends a run and sets `ended`; does nothing where that is set.
   void end_run(bool& ended);
   Status released() const;
+  /// After a loss.
+  Result<std::shared_ptr<device::Residence>> reside_again(device::Executable& executable) const;
+  /// The residence's cores become the activation's.
+  void take_up(const device::Residence& residence) CORELANE_REQUIRES(mutex_);
 
   std::shared_ptr<ProgramState> program_;
   std::shared_ptr<runtime::StateStore> states_;
-  device::CoreSet cores_;    ///< A mask.
-  device::CoreSet default_;  ///< The program's wish on them.
+  device::CoreSet asked_;  ///< The cores as its user asked for them.
   device::Residency residency_ = device::Residency::kExclusive;
   std::shared_ptr<runtime::TurnCore> turns_;
   std::size_t member_ = 0;  ///< Of turns_.
   mutable Mutex mutex_{LockRank::kLeaf};
+  device::CoreSet cores_ CORELANE_GUARDED_BY(mutex_);    ///< A mask.
+  device::CoreSet default_ CORELANE_GUARDED_BY(mutex_);  ///< The program's wish on them.
   std::shared_ptr<device::Residence> residence_ CORELANE_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<device::Executable>> admitted_ CORELANE_GUARDED_BY(mutex_);
   bool changing_ CORELANE_GUARDED_BY(mutex_) = false;

@@ -225,6 +225,28 @@ TEST(Activation, AfterALossItHoldsItsCoresAgain) {
   }
 }
 
+TEST(Activation, AfterALossOtherCoresServeWhereItsOwnAreTakenAndNobodyNamedThem) {
+  for (const bool named : {false, true}) {
+    SetBench bench("null:generic:3", true, struck_once());
+    const CoreSet wish = named ? CoreSet::of({0, 1}) : CoreSet::any(2);
+    const Activation activation = activate(bench, {.cores = wish});
+    ASSERT_EQ(activation.cores(), CoreSet::of({0, 1}));
+    Context context = activation.new_context().value();
+    EXPECT_EQ(context.run().code(), Code::kDeviceLost);
+    bench.clock->run_all();
+    const Activation other = activate(bench, {.cores = CoreSet::of({0})});
+    const Status status = context.run();
+    if (named) {
+      EXPECT_EQ(status.code(), Code::kOutOfCores) << status.to_string();
+      continue;
+    }
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(activation.cores(), CoreSet::of({1, 2}));
+    EXPECT_EQ(context.record().core_bits & ~activation.cores().bits(), 0U);
+    EXPECT_EQ(bench.device->holdings().size(), 2U);
+  }
+}
+
 TEST(Activation, ThreadsComeBackFromALossTogether) {
   SetBench bench("null:generic:2?threads=1", false, struck_once());
   const Activation activation = activate(bench, {.cores = CoreSet::platform()});
