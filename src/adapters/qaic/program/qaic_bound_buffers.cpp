@@ -395,6 +395,13 @@ Cuts BoundBuffers::cuts() const {
   return cuts;
 }
 
+Paddings BoundBuffers::paddings() const {
+  Paddings paddings;
+  for (const Slot& slot : slots_)
+    if (slot.place == Place::kPadded) paddings.push_back(slot.padding);
+  return paddings;
+}
+
 Status BoundBuffers::copy_partial(Context& context) {
   for (std::size_t i = 0; i < plan_->inputs(); ++i) {
     if (slots_[i].place == Place::kPadded) slots_[i].padding->put(slots_[i].data);

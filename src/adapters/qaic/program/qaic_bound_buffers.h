@@ -64,6 +64,9 @@ class BoundBuffers {
   std::size_t specialization() const noexcept { return specialization_; }
   /// What is cut once an inference with these buffers has ended well; may be empty.
   Cuts cuts() const;
+  /// The memory that inferences with these buffers use in place of the user's: whoever may outlive
+  /// the buffers keeps it until they have ended.
+  Paddings paddings() const;
   /// Whether there are buffers.
   bool complete() const noexcept { return complete_; }
   /// Binds all to another context.

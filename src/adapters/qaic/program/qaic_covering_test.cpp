@@ -155,6 +155,61 @@ TEST(QaicCovering, WhereSomeBuffersAreSetTheDimensionsOfAllStay) {
   EXPECT_EQ(qaicReleaseProgram(net), QS_SUCCESS);
 }
 
+/// The memory in which the device sees a padded buffer went with the object.
+TEST(QaicCovering, AnObjectThatIsReleasedInFlightLeavesItsPaddingToTheInference) {
+  const CoverBench bench;
+  QAicProgram* const net = bench.program();
+  Floats ids{1, 2, 3};
+  Floats cache{4, 5, 6};
+  std::vector<Floats> results(4, Floats(3, -1));
+  AllDims dims(4, {1, 3});
+  const auto all = CoverBench::raw(dims);
+  QAicQueue* const sender = bench.queue(QAIC_QUEUE_PROPERTIES_ENABLE_SINGLE_THREADED_QUEUES);
+  QAicExecObj* objects[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    objects[i] = bench.exec(net);
+    const std::vector<QBuffer> buffers{whole(ids), whole(cache), whole(results[2 * i]),
+                                       whole(results[2 * i + 1])};
+    ASSERT_EQ(qaicExecObjSetCovering(objects[i], true), QS_SUCCESS);
+    ASSERT_EQ(qaicExecObjSetDataExt(objects[i], 4, buffers.data(), all.data()), QS_SUCCESS);
+    ASSERT_EQ(qaicEnqueueExecObj(sender, objects[i], nullptr), QS_SUCCESS) << text();
+  }
+  for (QAicExecObj* one : objects) EXPECT_EQ(qaicReleaseExecObj(one), QS_SUCCESS);
+  bench.advance(milliseconds(2));
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(results[2 * i], ids) << i;
+    EXPECT_EQ(results[2 * i + 1], cache) << i;
+  }
+  EXPECT_EQ(qaicReleaseQueue(sender), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseProgram(net), QS_SUCCESS);
+}
+
+/// Fails under the address sanitizer where the memory goes with the set.
+TEST(QaicCovering, ASetThatIsReleasedInFlightLeavesItsPaddingToTheInferences) {
+  const CoverBench bench;
+  QAicInferenceSet* const set = bench.set(4);
+  const QAicApiFunctionTable& api = *qaicGetFunctionTable();
+  Floats values(3, 1);
+  Floats result(3, -1);
+  CountedOwner owner;
+  const std::vector<QBuffer> buffers{whole(values), whole(values), whole(result), whole(result)};
+  AllDims dims(4, {1, 3});
+  const auto all = CoverBench::raw(dims);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    ASSERT_EQ(qaicInferenceSetSetCovering(set, i, true), QS_SUCCESS) << text();
+    const QStatus given =
+        i == 0 ? api.qaicInferenceSetSetOwnedData(set, i, 4, buffers.data(), all.data(), &owner,
+                                                  &CountedOwner::release)
+               : qaicInferenceSetSetData(set, i, 4, buffers.data(), all.data());
+    ASSERT_EQ(given, QS_SUCCESS) << text();
+    ASSERT_EQ(qaicInferenceSetSubmit(set, i, i), QS_SUCCESS) << text();
+  }
+  EXPECT_EQ(qaicReleaseInferenceSet(set), QS_SUCCESS);
+  EXPECT_EQ(owner.releases, 0);
+  bench.advance(milliseconds(8));
+  EXPECT_EQ(owner.releases, 1);
+}
+
 TEST(QaicCovering, NearestMeansFewestBuffersThenSmallestDifference) {
   const CoverBench bench;
   QAicProgram* const net = bench.program();

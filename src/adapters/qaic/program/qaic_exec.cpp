@@ -244,6 +244,7 @@ struct Ending {
   std::shared_ptr<EventObject> event;
   QueueObject::Turn turn;
   Cuts cuts = {};
+  Paddings paddings = {};                    ///< What the device uses.
   std::shared_ptr<const BufferOwner> owner;  ///< Of the memory; may be null.
   SetRecord record;                          ///< Where the program is profiled.
   Inference inference;                       ///< Likewise.
@@ -280,7 +281,7 @@ struct Ending {
 Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
                               const std::shared_ptr<Flight>& flight, OneUser& call) {
   const std::shared_ptr<Clock>& clock = program_->parts().on.device->clock();
-  Ending ending{flight, program_, event, {}, buffers_.cuts(), owner_, {}, {}};
+  Ending ending{flight, program_, event, {}, buffers_.cuts(), buffers_.paddings(), owner_, {}, {}};
   const bool profiled = program_->tap()->on();
   if (profiled) ending.record.submitted = clock->now();
   RunOptions options;

@@ -23,6 +23,9 @@ struct Padding {
   std::vector<std::uint8_t> memory;
 };
 
+/// Memory that an inference uses.
+using Paddings = std::vector<std::shared_ptr<const Padding>>;
+
 /// Results to be cut once the inference has ended well.
 struct Cut {
   std::shared_ptr<const Padding> from;

@@ -14,6 +14,12 @@
 namespace corelane::qaic {
 namespace {
 
+/// What a handle's inferences use.
+struct Kept {
+  std::shared_ptr<const void> owner;  ///< Of the user's memory; may be null.
+  Paddings paddings;
+};
+
 /// Records that may wait for a profiling handle.
 constexpr std::size_t kProfileRing = 8192;
 
@@ -127,9 +133,13 @@ Outcome SetObject::set_data(std::uint32_t handle, std::size_t count, const QBuff
                  "buffers are set",
                  handle);
   Outcome taken = one->buffers.set(count, buffers, dims, &one->context);
-  if (taken.code() != QS_SUCCESS || (owner == nullptr && !one->owned)) return taken;
-  one->owned = owner != nullptr;
-  one->handle.keep(std::move(owner));
+  if (taken.code() != QS_SUCCESS) return taken;
+  Paddings paddings = one->buffers.paddings();
+  std::shared_ptr<const void> kept = std::move(owner);
+  if (!paddings.empty()) kept = std::make_shared<Kept>(Kept{std::move(kept), std::move(paddings)});
+  if (kept == nullptr && !one->owned) return taken;
+  one->owned = kept != nullptr;
+  one->handle.keep(std::move(kept));
   return taken;
 }
 

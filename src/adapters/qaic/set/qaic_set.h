@@ -76,7 +76,7 @@ class SetObject : public Object {
     SetHandle handle;
     Context context;
     BoundBuffers buffers;
-    bool owned = false;  ///< The runtime's handle keeps an owner of the buffers.
+    bool owned = false;  ///< The runtime's handle keeps memory of the buffers, or its owner.
     /// From its submission until it is collected, and while a call sets its buffers.
     std::atomic<bool> busy{false};
     std::atomic<std::uint64_t> id{0};
