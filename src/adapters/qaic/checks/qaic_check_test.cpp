@@ -364,6 +364,36 @@ TEST_F(QaicCheck, AResultThatReplacesItsInputIsNotMarked) {
   EXPECT_CHECKED(child, Not(HasSubstr("check:")));
 }
 
+/// In a queue's order the inference before may still have to read what the next one writes.
+TEST_F(QaicCheck, WhatWaitsInAQueueIsNotMarkedBeforeItsTurn) {
+  const auto child = [] {
+    const Bench bench;
+    QAicQueue* const queue = bench.queue(QAIC_QUEUE_PROPERTIES_ENABLE_SINGLE_THREADED_QUEUES);
+    QAicProgram* const net = bench.program();
+    Tensors all(4);
+    const QBuffer pairs[3][2] = {{all.buffers[0], all.buffers[3]},
+                                 {all.buffers[1], all.buffers[2]},
+                                 {all.buffers[0], all.buffers[1]}};
+    all.values[1] = {5, 6, 7, 8};
+    QAicExecObj* objects[3];
+    for (std::size_t i = 0; i < 3; ++i) {
+      objects[i] = bench.exec(net);
+      EXPECT_EQ(qaicExecObjSetData(objects[i], 2, pairs[i]), QS_SUCCESS) << text();
+      EXPECT_EQ(qaicEnqueueExecObj(queue, objects[i], nullptr), QS_SUCCESS) << text();
+    }
+    bench.advance(std::chrono::milliseconds(3));
+    EXPECT_EQ(all.values[2], (std::vector<float>{5, 6, 7, 8}));
+    EXPECT_EQ(all.values[1], (std::vector<float>{1, 2, 3, 4}));
+    for (QAicExecObj* one : objects) {
+      EXPECT_EQ(qaicExecObjWaitForCompletion(one, 0), QS_SUCCESS);
+      EXPECT_EQ(qaicReleaseExecObj(one), QS_SUCCESS);
+    }
+    EXPECT_EQ(qaicReleaseProgram(net), QS_SUCCESS);
+    EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+  };
+  EXPECT_CHECKED(child, ::testing::_);
+}
+
 TEST_F(QaicCheck, SizesThatDoNotFitAreReported) {
   const auto child = [] {
     const Checked p;

@@ -12,6 +12,15 @@
 #include "corelane/device/device.h"
 
 namespace corelane::qaic {
+namespace {
+
+/// Whether elements of the form may lie there.
+bool aligned(const void* data, const TensorView& form) noexcept {
+  const std::size_t bytes = dtype_bits(form.dtype) / 8;
+  return bytes <= 1 || reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
+}
+
+}  // namespace
 
 BoundBuffers::BoundBuffers(std::shared_ptr<const BufferPlan> plan,
                            std::shared_ptr<device::Device> device)
@@ -112,6 +121,15 @@ Outcome BoundBuffers::take_padded(std::size_t index, const QBuffer& given,
   return {};
 }
 
+/// The runtime would convert it when it is submitted, which an inference that waits cannot have.
+Outcome BoundBuffers::take_unaligned(std::size_t index, Slot& slot) {
+  const Shape& whole = plan_->form(index, specialization_).shape;
+  const SlicePart all{std::vector<std::int64_t>(whole.rank(), 0), whole};
+  slot.padding = padding_for(index, plan_->box_of(index, specialization_, all));
+  slot.place = Place::kPadded;
+  return {};
+}
+
 std::shared_ptr<Padding> BoundBuffers::padding_for(std::size_t index, Box box) const {
   const auto& before = slots_[index].padding;
   return before != nullptr && before->box == box ? before
@@ -186,6 +204,8 @@ Outcome BoundBuffers::take(std::size_t index, const QBuffer& given, const QBuffe
   if (padded) return take_padded(index, given, *dims, slot);
   const IoMapping& mapping = plan_->mapping(index);
   const bool copied = plan_->is_input(index) && mapping.partial && !mapping.state;
+  if (!copied && plan_->is_input(index) && !aligned(given.buf, plan_->form(index, specialization_)))
+    return take_unaligned(index, slot);
   slot.place = copied ? Place::kCopied : Place::kHeap;
   return {};
 }
@@ -262,6 +282,7 @@ Outcome BoundBuffers::set_some(const SomeBuffers& some, Context* context) {
 Outcome BoundBuffers::exchange(const QBuffer* buffers, const QBufferDimensions* dims, Parts parts,
                                std::size_t chosen, Context* context) {
   const std::size_t count = plan_->count();
+  if (context != nullptr) CORELANE_TRY(unstage(*context));
   const std::size_t before = std::exchange(specialization_, chosen);
   Outcome taken;
   for (std::size_t i = 0; i < count && taken.code() == QS_SUCCESS; ++i) {
@@ -343,6 +364,7 @@ Status BoundBuffers::bind_slots(Context& context) {
 }
 
 Status BoundBuffers::bind_all(Context& context) {
+  staged_.clear();
   if (plan_->specializations() > 1) {
     const auto& shapes = plan_->input_shapes(specialization_);
     bool in_process = true;
@@ -381,9 +403,13 @@ void BoundBuffers::mark(const Slot& output) const {
     static_cast<void>(output.buffer->sync(device::SyncDirection::kToDevice, 0, output.size));
 }
 
+void BoundBuffers::mark_outputs() const {
+  if (!check::enabled()) return;
+  for (std::size_t i = plan_->inputs(); i < slots_.size(); ++i) mark(slots_[i]);
+}
+
 std::uint64_t BoundBuffers::begin_outputs(const void* program) const {
   if (!check::enabled()) return 0;
-  for (std::size_t i = plan_->inputs(); i < slots_.size(); ++i) mark(slots_[i]);
   const auto first = given_.begin() + static_cast<std::ptrdiff_t>(plan_->inputs());
   return check::outputs_begin(program, {first, given_.end()});
 }
@@ -402,7 +428,54 @@ Paddings BoundBuffers::paddings() const {
   return paddings;
 }
 
+Status BoundBuffers::stage(Context& context, std::size_t index) {
+  const Slot& slot = slots_[index];
+  CORELANE_ASSIGN(const MutableTensorView own, context.input(index));
+  const auto flat = [](std::size_t bytes) {
+    return Shape(std::vector<std::int64_t>{static_cast<std::int64_t>(bytes)});
+  };
+  auto staged = std::make_shared<Padding>(
+      slot.box != nullptr ? *slot.box
+                          : Box{flat(own.size), {0}, flat(std::min(own.size, slot.size)), 1});
+  std::memcpy(staged->memory.data(), own.data, std::min(own.size, staged->memory.size()));
+  TensorView view = plan_->form(index, specialization_);
+  view.data = staged->memory.data();
+  staged_.resize(plan_->inputs());
+  CORELANE_TRY(context.bind_input(index, view));
+  staged_[index] = std::move(staged);
+  return {};
+}
+
+Status BoundBuffers::unstage(Context& context) {
+  for (std::size_t i = 0; i < staged_.size(); ++i) {
+    if (staged_[i] == nullptr) continue;
+    CORELANE_TRY(context.unbind_input(i));
+    CORELANE_ASSIGN(const MutableTensorView own, context.input(i));
+    std::memcpy(own.data, staged_[i]->memory.data(), std::min(own.size, staged_[i]->memory.size()));
+    staged_[i].reset();
+  }
+  staged_.clear();
+  return {};
+}
+
+Result<Puts> BoundBuffers::copy_in_later(Context& context) {
+  Puts puts;
+  if (!copies_) return puts;
+  CORELANE_TRY(unstage(context));
+  for (std::size_t i = 0; i < plan_->inputs(); ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.place == Place::kCopied) {
+      CORELANE_TRY(stage(context, i));
+      puts.push_back({staged_[i], slot.data, slot.buffer});
+    } else if (slot.place == Place::kPadded) {
+      puts.push_back({slot.padding, slot.data, nullptr});
+    }
+  }
+  return puts;
+}
+
 Status BoundBuffers::copy_partial(Context& context) {
+  CORELANE_TRY(unstage(context));
   for (std::size_t i = 0; i < plan_->inputs(); ++i) {
     if (slots_[i].place == Place::kPadded) slots_[i].padding->put(slots_[i].data);
     if (slots_[i].place != Place::kCopied) continue;

@@ -71,10 +71,15 @@ class BoundBuffers {
   bool complete() const noexcept { return complete_; }
   /// Binds all to another context.
   Status bind_all(Context& context);
-  /// Just before an inference.
+  /// Just before an inference that may start at once.
   Status copy_in(Context& context) { return copies_ ? copy_partial(context) : Status(); }
-  /// In the checking mode, just before an inference of `program`: its results become bytes of 0xff.
-  /// The number of check::outputs_begin().
+  /// Just before an inference that has to wait: what copy_in() would copy is to be copied when its
+  /// turn comes, into memory of its own.
+  Result<Puts> copy_in_later(Context& context);
+  /// In the checking mode, just before an inference that may start at once: its results become
+  /// bytes of 0xff.
+  void mark_outputs() const;
+  /// The number of check::outputs_begin() for an inference of `program`.
   std::uint64_t begin_outputs(const void* program) const;
   /// As they were set, or the device's; none before.
   std::span<QBuffer> given() noexcept { return given_; }
@@ -93,7 +98,9 @@ class BoundBuffers {
     kHeap,    ///< Memory of the process, used as it is.
     kCopied,  ///< A partial input, copied before each inference.
     kBuffer,  ///< A buffer of the device.
-    kPadded,  ///< Memory of the process that is smaller than the specialization's.
+    /// Memory of the process that is smaller than the specialization's, or an input whose elements
+    /// are not aligned.
+    kPadded,
   };
   struct Slot {
     Place place = Place::kOwn;
@@ -120,6 +127,7 @@ class BoundBuffers {
   Outcome take(std::size_t index, const QBuffer& given, const QBufferDimensions* dims, Slot& slot);
   Outcome take_padded(std::size_t index, const QBuffer& given, const QBufferDimensions& dims,
                       Slot& slot);
+  Outcome take_unaligned(std::size_t index, Slot& slot);
   Outcome take_slice(std::size_t index, const QBuffer& given, const SlicePart& part, Slot& slot);
   /// Memory for a box of a whole: that of before where it is for the same one.
   std::shared_ptr<Padding> padding_for(std::size_t index, Box box) const;
@@ -134,6 +142,10 @@ class BoundBuffers {
   /// Whether an input is read where the output is written.
   bool replaces_input(const Slot& output) const noexcept;
   Status copy_partial(Context& context);
+  /// Memory of its own for an input that is kCopied, with what the context's memory holds.
+  Status stage(Context& context, std::size_t index);
+  /// Gives what copy_in_later() bound back to the context's own memory.
+  Status unstage(Context& context);
 
   const std::shared_ptr<const BufferPlan> plan_;
   const std::shared_ptr<device::Device> device_;
@@ -151,6 +163,8 @@ class BoundBuffers {
   };
   std::vector<Views> forms_;  ///< Of each specialization.
   Views* views_ = nullptr;    ///< Of this one.
+  /// By input, of copy_in_later(); empty, or null: none is bound.
+  std::vector<std::shared_ptr<Padding>> staged_;
   bool complete_ = false;
   bool copies_ = false;  ///< Some input is kCopied or kPadded.
   bool covering_ = false;

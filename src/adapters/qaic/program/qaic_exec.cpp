@@ -10,6 +10,7 @@
 #include "adapters/qaic/program/qaic_buffer_plan.h"
 #include "adapters/qaic/program/qaic_event.h"
 #include "adapters/qaic/program/qaic_group_gate.h"
+#include "adapters/qaic/program/qaic_late_inputs.h"
 #include "adapters/qaic/program/qaic_one_user.h"
 #include "adapters/qaic/program/qaic_program.h"
 #include "adapters/qaic/program/qaic_queue.h"
@@ -227,7 +228,6 @@ Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventOb
 Outcome ExecObjObject::begin(QueueObject* queue, const std::shared_ptr<EventObject>& event,
                              OneUser& call) {
   CORELANE_TRY(renew());
-  CORELANE_TRY(buffers_.copy_in(context_));
   // With an event, or in a queue's order, its user may learn of its end elsewhere.
   const bool told = event != nullptr || (queue != nullptr && queue->one_at_a_time());
   return submit(queue, event,
@@ -246,10 +246,13 @@ struct Ending {
   Cuts cuts = {};
   Paddings paddings = {};                    ///< What the device uses.
   std::shared_ptr<const BufferOwner> owner;  ///< Of the memory; may be null.
+  std::shared_ptr<LateInputs> late;          ///< Null: nothing is copied late.
   SetRecord record;                          ///< Where the program is profiled.
   Inference inference;                       ///< Likewise.
 
   void operator()(const Status& status) const {
+    // It may have ended before its turn.
+    if (late != nullptr) late->drop();
     if (status.ok())
       for (const Cut& cut : cuts) cut.from->cut(cut.to);
     flight->outputs_there();
@@ -278,10 +281,35 @@ struct Ending {
   }
 };
 
+/// Now, or when the turn comes: the inference before may write what is read, or read what the marks
+/// of the checking mode would overwrite.
+Status ExecObjObject::give_inputs(Ending& ending, RunOptions& options) {
+  const std::shared_ptr<device::Fence>& after = ending.turn.after;
+  if (after == nullptr) {
+    CORELANE_TRY(buffers_.copy_in(context_));
+    buffers_.mark_outputs();
+    return {};
+  }
+  CORELANE_ASSIGN(Puts puts, buffers_.copy_in_later(context_));
+  if (puts.empty()) {
+    options.wait.push_back(after);
+    return {};
+  }
+  ending.late = std::make_shared<LateInputs>(std::move(puts));
+  auto ready = std::make_shared<device::Fence>(program_->parts().on.device->clock());
+  options.wait.push_back(ready);
+  after->on_signal(sure_once<void(const Status&)>([late = ending.late, ready](const Status&) {
+    late->put();
+    ready->signal();
+  }));
+  return {};
+}
+
 Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
                               const std::shared_ptr<Flight>& flight, OneUser& call) {
   const std::shared_ptr<Clock>& clock = program_->parts().on.device->clock();
-  Ending ending{flight, program_, event, {}, buffers_.cuts(), buffers_.paddings(), owner_, {}, {}};
+  Ending ending{flight, program_, event, {}, buffers_.cuts(), buffers_.paddings(),
+                owner_, nullptr,  {},    {}};
   const bool profiled = program_->tap()->on();
   if (profiled) ending.record.submitted = clock->now();
   RunOptions options;
@@ -293,10 +321,11 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
   if (queue != nullptr) ending.turn = queue->next();
   if (event != nullptr) event->begin();
   Result<Inference> inference = no_throw("the submission", [&]() -> Result<Inference> {
-    if (ending.turn.after != nullptr) options.wait.push_back(ending.turn.after);
+    CORELANE_TRY(give_inputs(ending, options));
     return context_.submit(options);
   });
   if (!inference) {
+    if (ending.late != nullptr) ending.late->drop();
     QueueObject::end(ending.turn);
     if (event != nullptr) event->refuse();
     if (inference.error().code() != Code::kDeviceLost)

@@ -22,6 +22,7 @@ namespace corelane::qaic {
 class BufferOwner;
 class EventObject;
 class QueueObject;
+struct Ending;
 
 /// One inference, for those who wait for it. All functions from any thread.
 class Flight {
@@ -104,6 +105,8 @@ class ExecObjObject : public Object {
   Status renew();
   /// enqueue() by the one user, and after what it checks of the program's group.
   Outcome begin(QueueObject* queue, const std::shared_ptr<EventObject>& event, OneUser& call);
+  /// What the inference reads, and the fence that it waits for.
+  Status give_inputs(Ending& ending, RunOptions& options);
   /// Gives `call` up once it has submitted.
   Outcome submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
                  const std::shared_ptr<Flight>& flight, OneUser& call);

@@ -23,6 +23,14 @@ struct Padding {
   std::vector<std::uint8_t> memory;
 };
 
+/// A user's input to be copied to its place. Whoever holds it keeps what is copied.
+struct Put {
+  std::shared_ptr<Padding> to;
+  const std::uint8_t* from = nullptr;
+  std::shared_ptr<const void> keep;  ///< Of `from`; null: its user keeps it.
+};
+using Puts = std::vector<Put>;
+
 /// Memory that an inference uses.
 using Paddings = std::vector<std::shared_ptr<const Padding>>;
 

@@ -23,6 +23,8 @@ QueueObject::Turn QueueObject::next() {
   turn.mine = std::make_shared<device::Fence>(device_->clock());
   const MutexLock lock(mutex_);
   turn.after = std::exchange(last_, turn.mine);
+  // Nothing waits for what has ended.
+  if (turn.after != nullptr && turn.after->signalled()) turn.after.reset();
   return turn;
 }
 

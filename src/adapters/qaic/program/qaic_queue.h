@@ -32,7 +32,7 @@ class QueueObject : public Object {
 
   /// The place of one inference in the order; both are null where there is none.
   struct Turn {
-    std::shared_ptr<device::Fence> after;  ///< Signalled when it may start.
+    std::shared_ptr<device::Fence> after;  ///< Signalled when it may start; null: at once.
     std::shared_ptr<device::Fence> mine;
   };
   Turn next();

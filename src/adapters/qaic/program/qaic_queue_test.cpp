@@ -1,7 +1,9 @@
 // Queues and events by the C functions: order, room, callbacks.
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <future>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -76,6 +78,121 @@ TEST(QaicQueue, ASingleThreadedOneRunsOneAtATimeInOrder) {
   for (QAicExecObj* one : {objects[1], objects[2]}) EXPECT_EQ(qaicReleaseExecObj(one), QS_SUCCESS);
   for (QAicProgram* one : others) EXPECT_EQ(qaicReleaseProgram(one), QS_SUCCESS);
   EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+/// A fence is nothing to wait for once it is signalled: the second one was refused.
+TEST(QaicQueue, ASingleThreadedOneTakesInputsThatAreNotAligned) {
+  const Many<2> many("null:generic:4?a=1ms");
+  QAicQueue* queue = many.queue(QAIC_QUEUE_PROPERTIES_ENABLE_SINGLE_THREADED_QUEUES);
+  std::vector<std::uint8_t> raw(17);
+  std::vector<QBuffer> buffers = many.tensors[0].buffers;
+  buffers[0].buf = raw.data() + 1;
+  const auto write = [&](const std::vector<float>& x) {
+    std::memcpy(raw.data() + 1, x.data(), 16);
+  };
+  ASSERT_EQ(qaicExecObjSetData(many.objects[0], 2, buffers.data()), QS_SUCCESS) << text();
+  for (const float first : {5.F, 6.F}) {
+    write({first, 2, 3, 4});
+    ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[0], nullptr), QS_SUCCESS) << text();
+    many.advance(milliseconds(1));
+    ASSERT_EQ(many.outcome(0), QS_SUCCESS);
+    EXPECT_THAT(many.tensors[0].values[1], ElementsAre(first, 2, 3, 4));
+  }
+  // After one that runs.
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[1], nullptr), QS_SUCCESS);
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[0], nullptr), QS_SUCCESS) << text();
+  write({7, 2, 3, 4});
+  many.advance(milliseconds(2));
+  ASSERT_EQ(many.outcome(0), QS_SUCCESS);
+  EXPECT_THAT(many.tensors[0].values[1], ElementsAre(7, 2, 3, 4)) << "read when its turn came";
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
+/// "ids", "cache" (partial) -> "logits", "kept": two objects of which the first writes what the
+/// second reads.
+struct Following : Bench {
+  explicit Following(const std::string& on = "null:generic:4?a=1ms")
+      : Bench(on, nullptr, true, with_cache(), cache_options({4})),
+        net(program(10, 0)),
+        sender(queue(QAIC_QUEUE_PROPERTIES_ENABLE_SINGLE_THREADED_QUEUES)) {
+    for (QAicExecObj*& one : objects) one = exec(net);
+    first.values[1] = {5, 6, 7, 8};
+    EXPECT_EQ(first.give(objects[0]), QS_SUCCESS) << text();
+  }
+  ~Following() {
+    for (QAicExecObj* one : objects) static_cast<void>(qaicReleaseExecObj(one));
+    static_cast<void>(qaicReleaseProgram(net));
+    static_cast<void>(qaicReleaseQueue(sender));
+    clock->run_all();
+  }
+  /// The second one's cache, and the size of it.
+  QStatus give(QBuffer cache) {
+    std::vector<QBuffer> buffers = second.buffers;
+    buffers[1] = cache;
+    return qaicExecObjSetData(objects[1], 4, buffers.data());
+  }
+  QStatus enqueue(std::size_t i) const { return qaicEnqueueExecObj(sender, objects[i], nullptr); }
+  QStatus outcome(std::size_t i) const { return qaicExecObjWaitForCompletion(objects[i], 0); }
+
+  QAicProgram* net;
+  QAicQueue* sender;
+  QAicExecObj* objects[2] = {};
+  Tensors first{4}, second{4};
+};
+
+TEST(QaicQueue, APartialInputIsReadWhenItsTurnComes) {
+  Following f;
+  const std::vector<float>& kept = f.second.values[3];
+  QBuffer cache = whole(f.first.values[3]);
+  ASSERT_EQ(f.give(cache), QS_SUCCESS) << text();
+  ASSERT_EQ(f.enqueue(0), QS_SUCCESS);
+  ASSERT_EQ(f.enqueue(1), QS_SUCCESS) << text();
+  f.advance(milliseconds(2));
+  ASSERT_EQ(f.outcome(1), QS_SUCCESS);
+  EXPECT_THAT(kept, ElementsAre(5, 6, 7, 8)) << "as the first one wrote it";
+  // A part of it: the rest stays what it was, also where nobody is before it.
+  cache.size = 8;
+  ASSERT_EQ(f.give(cache), QS_SUCCESS) << text();
+  f.first.values[1] = {1, 2, 3, 4};
+  ASSERT_EQ(f.enqueue(0), QS_SUCCESS);
+  ASSERT_EQ(f.enqueue(1), QS_SUCCESS) << text();
+  f.advance(milliseconds(2));
+  ASSERT_EQ(f.outcome(1), QS_SUCCESS);
+  EXPECT_THAT(kept, ElementsAre(1, 2, 7, 8));
+  f.first.values[3] = {9, 9, 9, 9};
+  ASSERT_EQ(f.enqueue(1), QS_SUCCESS) << text();
+  f.advance(milliseconds(1));
+  ASSERT_EQ(f.outcome(1), QS_SUCCESS);
+  EXPECT_THAT(kept, ElementsAre(9, 9, 7, 8));
+  // Left out after that, all stays.
+  ASSERT_EQ(f.enqueue(0), QS_SUCCESS);
+  ASSERT_EQ(f.enqueue(1), QS_SUCCESS);
+  f.advance(milliseconds(2));
+  EXPECT_THAT(kept, ElementsAre(1, 2, 7, 8));
+  ASSERT_EQ(f.give({}), QS_SUCCESS) << text();
+  ASSERT_EQ(f.enqueue(1), QS_SUCCESS);
+  f.advance(milliseconds(1));
+  ASSERT_EQ(f.outcome(1), QS_SUCCESS);
+  EXPECT_THAT(kept, ElementsAre(1, 2, 7, 8));
+}
+
+/// Its user may take the memory back then.
+TEST(QaicQueue, AnInferenceThatEndsBeforeItsTurnReadsNothingAfterwards) {
+  Following f("null:generic:4?a=15ms");
+  auto cache = std::make_unique<std::vector<float>>(4, 3.F);
+  ASSERT_EQ(f.give(whole(*cache)), QS_SUCCESS) << text();
+  QAicProgram* const patient = f.program(100, 0);
+  QAicExecObj* const slow = f.exec(patient);
+  ASSERT_EQ(f.first.give(slow), QS_SUCCESS);
+  ASSERT_EQ(qaicEnqueueExecObj(f.sender, slow, nullptr), QS_SUCCESS) << text();
+  ASSERT_EQ(f.enqueue(1), QS_SUCCESS) << text();
+  f.advance(milliseconds(10));
+  EXPECT_EQ(f.outcome(1), QS_TIMEDOUT);
+  cache.reset();
+  f.advance(milliseconds(5));
+  EXPECT_EQ(qaicExecObjWaitForCompletion(slow, 0), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseExecObj(slow), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseProgram(patient), QS_SUCCESS);
 }
 
 TEST(QaicQueue, AFailureInASingleThreadedOneIsNotThatOfTheNext) {

@@ -170,7 +170,10 @@ Outcome SetObject::submit(std::uint32_t handle, std::uint64_t id) {
                     ? one->buffers.copy_in(one->context)
                     : error(Code::kWrongState,
                             "handle {} has no buffers; set them before it is submitted", handle);
-  if (sent.ok()) one->outputs = one->buffers.begin_outputs(program_.get());
+  if (sent.ok()) {
+    one->buffers.mark_outputs();
+    one->outputs = one->buffers.begin_outputs(program_.get());
+  }
   // Before it begins: its collector may have it at once.
   const bool was_taken = check::handle_back(this, handle);
   if (sent.ok()) sent = set_.submit(one->handle, id);
