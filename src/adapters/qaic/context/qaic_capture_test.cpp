@@ -1,8 +1,10 @@
 // Capture of device logs: statement 11, in virtual time.
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <random>
+#include <thread>
 
 #include "adapters/qaic/api/qaic_test_support.h"
 
@@ -117,6 +119,32 @@ TEST(QaicCapture, LinesWaitForEarlierOnesAsLongAsTheWindow) {
   devices.clock->advance(milliseconds(1999));
   EXPECT_TRUE(delivered.lines.empty());
   EXPECT_EQ(devices.clock->next_timer(), TimePoint(milliseconds(2000)));
+}
+
+/// The other thread holds the log for a moment, so that its end came after the release.
+TEST(QaicCapture, WhatWaitsIsDeliveredByTheReleaseThoughAnotherThreadLogs) {
+  const OwnDevices devices({"null:generic:1"});
+  for (int round = 0; round < 50; ++round) {
+    Delivered delivered;
+    OwnContext context({0}, QAIC_CONTEXT_COLLECT_DEVICE_LOGS, Delivered::log, &delivered);
+    QAicContext* const handle = context;
+    ASSERT_EQ(qaicContextLog(handle, QL_ERROR, "early"), QS_SUCCESS);
+    std::atomic<bool> writes{false};
+    std::thread other([&] {
+      while (qaicContextLog(handle, QL_ERROR, "more") == QS_SUCCESS) writes = true;
+    });
+    while (!writes) std::this_thread::yield();
+    EXPECT_EQ(qaicReleaseContext(handle), QS_SUCCESS);
+    context.gone();
+    const auto lines = [&] {
+      const std::lock_guard lock(delivered.mutex);
+      return delivered.lines;
+    };
+    const std::vector<std::string> then = lines();
+    other.join();
+    ASSERT_EQ(std::ranges::count(then, "early"), 1) << round;
+    EXPECT_EQ(lines().size(), then.size()) << "nothing comes after the release";
+  }
 }
 
 TEST(QaicCapture, WithoutThePropertyNoLineOfADeviceComes) {

@@ -215,7 +215,8 @@ void ContextObject::close() noexcept {
     std::swap(merged, state_->merged);
     observations.swap(state_->observations);
   }
-  // Its end delivers what waits.
+  // Its end delivers what waits, but may come later: another thread that logs holds a copy.
+  run_callback("qaic", "delivering log lines", [&] { static_cast<void>(merged.flush()); });
   merged = {};
   state_->gate.close();
   end_all(std::move(observations));
