@@ -101,6 +101,8 @@ Outcome BoundBuffers::take_descriptor(std::size_t index, const QBuffer& given, S
   slot.data = static_cast<std::uint8_t*>(slot.buffer->data());
   // A part of an input is copied; the whole is used as it is.
   const bool whole = given.size == plan_->form(index, specialization_).size;
+  if (whole && plan_->is_input(index) && !aligned(slot.data, plan_->form(index, specialization_)))
+    return take_unaligned(index, slot);
   slot.place = whole ? Place::kBuffer : Place::kCopied;
   return {};
 }
@@ -468,7 +470,7 @@ Result<Puts> BoundBuffers::copy_in_later(Context& context) {
       CORELANE_TRY(stage(context, i));
       puts.push_back({staged_[i], slot.data, slot.buffer});
     } else if (slot.place == Place::kPadded) {
-      puts.push_back({slot.padding, slot.data, nullptr});
+      puts.push_back({slot.padding, slot.data, slot.buffer});
     }
   }
   return puts;

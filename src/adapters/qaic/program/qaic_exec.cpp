@@ -184,7 +184,9 @@ Status ExecObjObject::renew() {
   if (now.generation == generation_) return {};
   generation_ = 0;
   context_ = {};
-  CORELANE_ASSIGN(Context made, now.activation.new_context());
+  Result<Context> context = now.activation.new_context();
+  if (!context) return refusal(context.error(), now.generation);
+  Context made = *std::move(context);
   CORELANE_TRY(buffers_.bind_all(made));
   context_ = std::move(made);
   generation_ = now.generation;
@@ -305,6 +307,21 @@ Status ExecObjObject::give_inputs(Ending& ending, RunOptions& options) {
   return {};
 }
 
+/// Another thread that found the device lost may have released the activation meanwhile, and even
+/// loaded the program again: the loss is the reason. While execution objects live, nothing but a
+/// loss, or the program's group, ends an activation.
+Status ExecObjObject::refusal(const Status& said, std::uint64_t generation) const {
+  if (said.code() != Code::kWrongState) return said;
+  const auto now = program_->active(false);
+  if (!now && now.error().code() == Code::kDeviceLost) return now.error();
+  const bool ended = !now || now->generation != generation;
+  if (!ended || program_->parts().gate != nullptr) return said;
+  return error(Code::kDeviceLost,
+               "the device of program '{}' was lost, and the program loaded again, while an "
+               "inference was enqueued; enqueue it again",
+               program_->parts().name);
+}
+
 Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObject>& event,
                               const std::shared_ptr<Flight>& flight, OneUser& call) {
   const std::shared_ptr<Clock>& clock = program_->parts().on.device->clock();
@@ -328,9 +345,10 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
     if (ending.late != nullptr) ending.late->drop();
     QueueObject::end(ending.turn);
     if (event != nullptr) event->refuse();
-    if (inference.error().code() != Code::kDeviceLost)
-      program_->parts().context->report(QAIC_ERROR_QUEUE_RUNTIME, inference.error());
-    return inference.error();
+    const Status why = refusal(inference.error(), generation_);
+    if (why.code() != Code::kDeviceLost)
+      program_->parts().context->report(QAIC_ERROR_QUEUE_RUNTIME, why);
+    return why;
   }
   auto before = flight;  // The last one: destroyed after the lock.
   {

@@ -105,6 +105,8 @@ class ExecObjObject : public Object {
   Status renew();
   /// enqueue() by the one user, and after what it checks of the program's group.
   Outcome begin(QueueObject* queue, const std::shared_ptr<EventObject>& event, OneUser& call);
+  /// Why work on the activation with the number `generation` was refused.
+  Status refusal(const Status& said, std::uint64_t generation) const;
   /// What the inference reads, and the fence that it waits for.
   Status give_inputs(Ending& ending, RunOptions& options);
   /// Gives `call` up once it has submitted.

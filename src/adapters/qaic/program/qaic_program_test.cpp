@@ -183,6 +183,41 @@ TEST(QaicProgram, ALossMovesItToTheErrorStateFromWhichALoadLeadsBack) {
   EXPECT_EQ(qaicReleaseProgram(idle), QS_SUCCESS);
 }
 
+/// Whoever finds the loss first releases the activation, and may load the program again, while
+/// another is about to submit: that was QS_INVAL.
+TEST(QaicProgram, AnEnqueueThatMeetsTheLossHearsOfIt) {
+  for (const bool loaded_again : {false, true}) {
+    const LossBench bench;
+    QAicProgram* const program = bench.program();
+    QAicExecObj* const objects[2] = {bench.exec(program), bench.exec(program)};
+    const Tensors tensors;
+    for (QAicExecObj* one : objects) ASSERT_EQ(tensors.give(one), QS_SUCCESS);
+    QAicQueue* const queue = bench.queue();
+    ASSERT_EQ(activate(program), QS_SUCCESS);
+    bool met = false;
+    bench.clock->at_next_look([&] {
+      EXPECT_EQ(qaicRunExecObj(objects[1]), QS_DEV_ERROR);
+      EXPECT_EQ(bench.info(program).status, QAIC_PROGRAM_ERROR);
+      if (loaded_again) {
+        bench.advance(milliseconds(30));
+        EXPECT_EQ(qaicLoadProgram(program), QS_SUCCESS) << text();
+      }
+      met = true;
+    });
+    EXPECT_EQ(qaicEnqueueExecObj(queue, objects[0], nullptr), QS_DEV_ERROR) << text();
+    EXPECT_TRUE(met);
+    if (loaded_again) EXPECT_THAT(text(), HasSubstr("enqueue it again"));
+    bench.clock->run_all();
+    if (!loaded_again) EXPECT_EQ(qaicLoadProgram(program), QS_SUCCESS);
+    EXPECT_EQ(qaicEnqueueExecObj(queue, objects[0], nullptr), QS_SUCCESS) << text();
+    bench.advance(milliseconds(1));
+    EXPECT_EQ(qaicExecObjWaitForCompletion(objects[0], 0), QS_SUCCESS);
+    for (QAicExecObj* one : objects) EXPECT_EQ(qaicReleaseExecObj(one), QS_SUCCESS);
+    EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+    EXPECT_EQ(qaicReleaseProgram(program), QS_SUCCESS);
+  }
+}
+
 /// A22.
 TEST(QaicProgram, TenThousandActivationsLeaveNothing) {
   const Bench bench("null:generic:1");
