@@ -175,6 +175,7 @@ Outcome BoundBuffers::take(std::size_t index, const QBuffer& given, const QBuffe
   slot.buffer.reset();
   slot.padding.reset();
   slot.box.reset();
+  slot.left_out = false;
   const auto type = static_cast<std::uint32_t>(given.type);
   if (type == QBUFFER_TYPE_PMEM)
     return outcome(
@@ -188,12 +189,15 @@ Outcome BoundBuffers::take(std::size_t index, const QBuffer& given, const QBuffe
   if (left_out) {
     // What is bound stays so; what was copied lies in the context's own memory. State stays on the
     // device.
-    const bool keeps = slots_[index].place == Place::kBuffer && plan_->is_input(index) &&
-                       !plan_->mapping(index).state;
+    const Slot& before = slots_[index];
+    const bool keeps = before.place == Place::kBuffer && plan_->is_input(index) &&
+                       !plan_->mapping(index).state &&
+                       before.size >= plan_->form(index, specialization_).size;
     if (keeps)
-      slot = slots_[index];
+      slot = before;
     else
       slot.place = Place::kOwn;
+    slot.left_out = true;
     return {};
   }
   const bool padded = covering_ && dims != nullptr &&
@@ -252,8 +256,7 @@ Outcome BoundBuffers::set_some(const SomeBuffers& some, Context* context) {
   parts.resize(plan_->count());
   for (std::size_t i = 0; i < all.size(); ++i) {
     // One that was left out stays so, also where its dimensions said that.
-    const bool left_out = slots_[i].place == Place::kOwn && slots_[i].box == nullptr;
-    if (left_out) all[i] = {};
+    if (slots_[i].left_out) all[i] = {};
   }
   for (std::size_t at = 0; at < some.indices.size(); ++at) {
     const std::size_t i = some.indices[at];

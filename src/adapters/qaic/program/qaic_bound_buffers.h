@@ -110,6 +110,7 @@ class BoundBuffers {
     Identity identity;
     std::shared_ptr<Padding> padding;
     std::shared_ptr<const Box> box;  ///< Of a slice of an input; null: from the beginning.
+    bool left_out = false;
   };
 
   /// Dimensions of a buffer.

@@ -1,4 +1,9 @@
 // Partial buffers and specializations by the C functions (A9).
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <numeric>
+
 #include "adapters/qaic/testing/qaic_bench.h"
 
 namespace corelane::qaic::test {
@@ -148,6 +153,69 @@ TEST(QaicShapes, ALeftOutBufferFollowsTheOthers) {
   EXPECT_EQ(qaicExecObjSetDataExt(bench.object, 4, t.buffers.data(), none), QS_INVAL);
   none[0] = {2, 4, nullptr};
   EXPECT_EQ(qaicExecObjSetDataExt(bench.object, 4, t.buffers.data(), none), QS_INVAL);
+}
+
+/// A mapped descriptor of eight floats, which count from 100.
+struct Mapped {
+  Mapped() : fd(memfd_create("qaic-shapes", MFD_CLOEXEC)) {
+    EXPECT_EQ(ftruncate(fd, 64), 0);
+    std::vector<float> values(8);
+    std::iota(values.begin(), values.end(), 100.F);
+    EXPECT_EQ(pwrite(fd, values.data(), 32, 0), 32);
+  }
+  ~Mapped() { close(fd); }
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+  QBuffer first(std::size_t floats) const {
+    return {floats * sizeof(float), nullptr, static_cast<std::uint64_t>(fd), 0,
+            QBUFFER_TYPE_DMABUF};
+  }
+  const int fd;
+};
+
+/// The buffer stayed bound, and was too small for the larger one: nothing could be set.
+TEST(QaicShapes, ADescriptorThatIsTooSmallMayBeLeftOutInALargerSpecialization) {
+  const ShapeBench bench({4, 8});
+  const Mapped file;
+  const Tensors four(4);
+  const Tensors eight(4, 8);
+  const auto give = [&](const Tensors& t, const QBuffer& cache, std::uint32_t n, bool left_out) {
+    return bench.set(
+        {t.buffers[0], cache, t.buffers[2], t.buffers[3]},
+        {{1, n}, left_out ? std::vector<std::uint32_t>{0} : std::vector{1U, n}, {1, n}, {1, n}});
+  };
+  ASSERT_EQ(give(four, file.first(4), 4, false), QS_SUCCESS) << text();
+  ASSERT_EQ(bench.run(), QS_SUCCESS) << text();
+  EXPECT_EQ(four.values[3], (std::vector<float>{100, 101, 102, 103}));
+  ASSERT_EQ(give(eight, {}, 8, true), QS_SUCCESS) << text();
+  ASSERT_EQ(bench.run(), QS_SUCCESS) << text();
+  EXPECT_EQ(eight.values[3], std::vector<float>(8));
+  // One that is large enough stays.
+  ASSERT_EQ(give(eight, file.first(8), 8, false), QS_SUCCESS) << text();
+  ASSERT_EQ(give(four, {}, 4, true), QS_SUCCESS) << text();
+  ASSERT_EQ(bench.run(), QS_SUCCESS) << text();
+  EXPECT_EQ(four.values[3], (std::vector<float>{100, 101, 102, 103}));
+}
+
+/// What stayed bound did not count as left out: the list of before brought its buffer back.
+TEST(QaicShapes, WhatIsLeftOutStaysSoWhereOthersAreSet) {
+  const ShapeBench bench({4});
+  const Mapped file;
+  Tensors t(4);
+  t.values[1] = {1, 1, 1, 1};
+  ASSERT_EQ(bench.set({t.buffers[0], file.first(4), t.buffers[2], t.buffers[3]}), QS_SUCCESS);
+  ASSERT_EQ(bench.run(), QS_SUCCESS) << text();
+  ASSERT_EQ(bench.set(t.buffers, {{1, 4}, {0}, {1, 4}, {1, 4}}), QS_SUCCESS) << text();
+  std::vector<float> other{9, 8, 7, 6};
+  const QBuffer given = whole(other);
+  const std::uint32_t first = 0;
+  ASSERT_EQ(
+      qaicExecObjSetDataWithSlices(bench.object, 1, &first, &given, nullptr, nullptr, 0, nullptr),
+      QS_SUCCESS)
+      << text();
+  ASSERT_EQ(bench.run(), QS_SUCCESS) << text();
+  EXPECT_EQ(t.values[2], other);
+  EXPECT_EQ(t.values[3], (std::vector<float>{100, 101, 102, 103}));
 }
 
 }  // namespace
