@@ -40,9 +40,11 @@ Result<std::shared_ptr<ProfileSubscription>> ProfileTap::subscribe(
   }
   std::shared_ptr<device::Observation> observation;
   if (source) {
-    CORELANE_ASSIGN(observation, source([sink, program = program_](const SetRecord& record) {
-                      sink->take(program, record);
-                    }));
+    auto observed = source(
+        [sink, program = program_](const SetRecord& record) { sink->take(program, record); });
+    // A set that was shut down has nothing to tell, and must not keep others from being profiled.
+    if (!observed && observed.error().code() != Code::kCancelled) return error(observed.error());
+    if (observed) observation = *std::move(observed);
   }
   auto made =
       std::make_shared<ProfileSubscription>(shared_from_this(), sink, std::move(observation));

@@ -264,6 +264,26 @@ TEST(QaicStreamProfiling, ReportsComeAtTheBoundariesOfTheClockAlsoEmpty) {
   EXPECT_EQ(qaicReleaseStreamProfilingHandle(handle), QS_SUCCESS);
 }
 
+/// Such a set took the whole start with it.
+TEST(QaicStreamProfiling, ASetThatWasShutDownDoesNotKeepOthersFromBeingProfiled) {
+  ProfileBench bench;
+  QAicInferenceSet* const set = bench.set(1);
+  QAicProgram* ended = nullptr;
+  ASSERT_EQ(qaicInferenceSetGetProgram(set, &ended), QS_SUCCESS);
+  ASSERT_EQ(qaicInferenceSetShutdown(set), QS_SUCCESS);
+  QAicStreamProfilingHandle* const handle = bench.stream();
+  for (QAicProgram* one : {ended, bench.net})
+    ASSERT_EQ(qaicStreamProfilingAddProgram(handle, one), QS_SUCCESS) << text();
+  ASSERT_EQ(qaicStreamProfilingStart(handle), QS_SUCCESS) << text();
+  bench.infer(3);
+  bench.clock->advance_to(TimePoint(milliseconds(500)));
+  EXPECT_EQ(qaicStreamProfilingFlushReports(handle), QS_SUCCESS);
+  EXPECT_THAT(bench.rows(), ElementsAre(3));
+  EXPECT_EQ(qaicReleaseStreamProfilingHandle(handle), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseProgram(ended), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseInferenceSet(set), QS_SUCCESS);
+}
+
 TEST(QaicStreamProfiling, EachPeriodHasItsLength) {
   for (int rate = 0; rate < 4; ++rate) {
     ProfileBench bench;
