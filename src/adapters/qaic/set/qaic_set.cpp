@@ -176,13 +176,19 @@ Outcome SetObject::submit(std::uint32_t handle, std::uint64_t id) {
   }
   // Before it begins: its collector may have it at once.
   const bool was_taken = check::handle_back(this, handle);
-  if (sent.ok()) sent = set_.submit(one->handle, id);
+  bool full = false;
+  if (sent.ok()) {
+    sent = set_.submit(one->handle, id);
+    full = sent.code() == Code::kBusy;
+  }
   // Another thread may have collected it by now: nothing of it is touched.
   if (sent.ok()) return {};
   if (was_taken) check::handle_taken(this, handle);
   one->outputs_known();
   one->id = before;
   one->busy = false;
+  // As for an execution object, where the full line refuses it.
+  if (full) program_->parts().context->report(QAIC_ERROR_QUEUE_RUNTIME, sent);
   return sent;
 }
 

@@ -168,6 +168,7 @@ TEST(QaicSet, AFullDeviceIsWaitedForAsLongAsTheTriesTake) {
   bench.clock->await(1);
   bench.advance(nanoseconds(1));
   EXPECT_EQ(refused.get(), QS_BUSY);
+  EXPECT_EQ(bench.errors(), std::vector<int>{QAIC_ERROR_QUEUE_RUNTIME}) << "as of an object";
   auto taken = third();
   bench.clock->await(1);
   bench.advance(milliseconds(3625));
