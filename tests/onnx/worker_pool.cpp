@@ -11,12 +11,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <mutex>
 #include <optional>
+#include <thread>
 
 namespace node_tests {
 namespace {
 
 using Time = std::chrono::steady_clock;
+constexpr int kTookTooMuch = 78;  ///< Exit status of a process that limit_memory() has ended.
 
 struct Worker {
   pid_t pid = -1;
@@ -95,6 +99,7 @@ std::string stop(Worker& worker, bool kill) {
   ::waitpid(worker.pid, &status, 0);
   worker.pid = -1;
   if (kill) return "killed: it took too long";
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kTookTooMuch) return kNoMemory;
   if (WIFSIGNALED(status)) return fmt::format("crashed: {}", ::strsignal(WTERMSIG(status)));
   return fmt::format("the process ended with {}", WEXITSTATUS(status));
 }
@@ -157,11 +162,30 @@ std::vector<Result> run_forked(std::size_t count, std::size_t workers, int limit
   return results;
 }
 
-void limit_memory([[maybe_unused]] std::size_t bytes) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+void limit_memory(std::size_t bytes) {
+  const auto watch = [bytes] {
+    for (;;) {
+      std::size_t all = 0;
+      std::size_t resident = 0;
+      std::ifstream("/proc/self/statm") >> all >> resident;
+      if (resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) > bytes / 2)
+        ::_exit(kTookTooMuch);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  };
+  static std::once_flag once;
+  std::call_once(once, [&] { std::thread(watch).detach(); });
+}
+
+#else
+
+void limit_memory(std::size_t bytes) {
   const rlimit limit{bytes, bytes};
   ::setrlimit(RLIMIT_AS, &limit);
-#endif
 }
+
+#endif
 
 }  // namespace node_tests

@@ -15,7 +15,11 @@ namespace node_tests {
 std::vector<Result> run_forked(std::size_t count, std::size_t workers, int limit_seconds,
                                const std::function<Result(std::size_t)>& run);
 
-/// Bounds the address space of this process. Nothing under a sanitizer, which reserves more.
+/// What a case came to, kError, whose process limit_memory() has ended.
+inline constexpr const char* kNoMemory = "it took more memory than it may";
+
+/// Bounds the address space of this process. A sanitizer reserves more than that: under one the
+/// process ends, as one without memory, when half of it is resident.
 void limit_memory(std::size_t bytes);
 
 }  // namespace node_tests
