@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <span>
 
 #include "corelane/base/file.h"
 
@@ -31,7 +33,7 @@ TEST(Npy, RoundTripKeepsShapeAndBits) {
   ASSERT_TRUE(array) << array.error().to_string();
   EXPECT_EQ(array->shape, (Shape{2, 3}));
   EXPECT_EQ(array->dtype, DType::kF32);
-  EXPECT_EQ(0, std::memcmp(array->bytes.data(), values, sizeof(values)));
+  EXPECT_TRUE(std::ranges::equal(array->bytes, std::as_bytes(std::span(values))));
   EXPECT_EQ(read_file(path)->size() % 64, sizeof(values) % 64);  // The header is padded to 64.
   std::filesystem::remove(path);
 }

@@ -501,7 +501,7 @@ TEST_F(Plugged, MatricesThatLieAsOneAreOneProduct) {
     node.ne[2] = 3;
     node.ne[3] = 5;
     node.nb[3] = node.nb[2] * 3;
-    std::vector<float> c(2 * 3 * 5 * kRows);
+    std::vector<float> c(std::size_t{2} * 3 * 5 * kRows);
     node.data = c.data();
     EXPECT_EQ(supported(node), !apart) << "rows are counted over all matrices";
     const auto before = plugin().engine->figures().products;

@@ -80,7 +80,7 @@ class OwnQpc {
 class OwnDevices {
  public:
   explicit OwnDevices(const std::vector<std::string>& texts,
-                      std::shared_ptr<device::FaultPoint> faults = nullptr,
+                      const std::shared_ptr<device::FaultPoint>& faults = nullptr,
                       bool virtual_time = true)
       : clock(virtual_time ? std::make_shared<VirtualClock>() : nullptr) {
     for (const std::string& text : texts) {

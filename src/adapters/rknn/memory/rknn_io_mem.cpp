@@ -179,7 +179,7 @@ Status IoMemory::release_outputs(std::vector<Frame>& frames) {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     if (!outputs_[i] || !outputs_[i]->misfit.empty()) continue;
     for (Frame& frame : frames) {
-      const Status status = frame.context.unbind_output(i);
+      Status status = frame.context.unbind_output(i);
       if (status.ok()) continue;
       CORELANE_TRY(rebind(frames, Side::kOutput, "rknn_set_input_shapes"));
       return status;

@@ -24,7 +24,7 @@ inline std::string own_device() {
 /// A seed with which the first run that asks is struck by `wanted`, and the next ones by nothing.
 inline std::string faults(const std::string& plan, device::Fault wanted) {
   for (int seed = 1;; ++seed) {
-    const std::string text = plan + ",seed=" + std::to_string(seed);
+    std::string text = plan + ",seed=" + std::to_string(seed);
     const auto point = device::planned_faults(device::parse_faults(text).value());
     bool fits = point->at_run(0, 1) == wanted;
     for (int i = 0; i < 12; ++i) fits = point->at_run(0, 1) == device::Fault::kNone && fits;

@@ -128,7 +128,7 @@ TEST(RknnRun, DestroyDuringARunInTheBackgroundIsClean) {
     rknn_tensor_attr attr = model.attr(RKNN_QUERY_OUTPUT_ATTR);
     attr.type = RKNN_TENSOR_FLOAT32;
     ASSERT_EQ(rknn_set_io_mem(model.ctx, out.mem, &attr), RKNN_SUCC);
-    ASSERT_EQ(model.set(ramp(3 * 64 * 64)), RKNN_SUCC);
+    ASSERT_EQ(model.set(ramp(std::size_t{3} * 64 * 64)), RKNN_SUCC);
     rknn_run_extend extend = background();
     ASSERT_EQ(model.run(&extend), RKNN_SUCC);
     model.destroy();
@@ -137,7 +137,7 @@ TEST(RknnRun, DestroyDuringARunInTheBackgroundIsClean) {
 
 TEST(RknnRun, TimesOfARunAreReported) {
   const Model model(doubling({1, 3, 64, 64}));
-  ASSERT_EQ(model.set(ramp(3 * 64 * 64)), RKNN_SUCC);
+  ASSERT_EQ(model.set(ramp(std::size_t{3} * 64 * 64)), RKNN_SUCC);
   rknn_run_extend extend = background();
   ASSERT_EQ(model.run(&extend), RKNN_SUCC);
   ASSERT_EQ(rknn_wait(model.ctx, &extend), RKNN_SUCC);

@@ -412,7 +412,7 @@ TEST(RknnShapes, ShapesThatFindNoMemoryLeaveTheEarlierOnes) {
     rknn_tensor_attr attr = model.attr(RKNN_QUERY_CURRENT_INPUT_ATTR);
     attr.type = RKNN_TENSOR_FLOAT32;
     attr.fmt = RKNN_TENSOR_NCHW;
-    const std::vector<float> x = ramp(3 * 4 * 6);
+    const std::vector<float> x = ramp(std::size_t{3} * 4 * 6);
     const Mem in(model.ctx, 3 * 4 * 6 * 4);
     in.fill(x);
     ASSERT_EQ(rknn_set_io_mem(model.ctx, in.mem, &attr), RKNN_SUCC);
