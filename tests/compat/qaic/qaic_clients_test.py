@@ -151,8 +151,10 @@ class Clients(unittest.TestCase):
                            ("object", "qaicExecObjGetIoBuffers"), ("writer", "qaicExecObjGetIoBuffers"),
                            ("in_time", None)):
             with self.subTest(by=by):
+                # The client does read what is being written: a data race.
+                quiet = os.environ.get("TSAN_OPTIONS", "") + ":report_bugs=0"
                 done = run([CLIENTS / "qaic_client_early_reads", self.pair.folder, results, by],
-                           QAIC_LIB=str(LIBRARY), CORELANE_QAIC_CHECK="1")
+                           QAIC_LIB=str(LIBRARY), CORELANE_QAIC_CHECK="1", TSAN_OPTIONS=quiet)
                 self.assertEqual(0, done.returncode, done.stderr)
                 reports = [line for line in done.stderr.splitlines() if "check:" in line]
                 self.assertEqual(0 if caller is None else 1, len(reports), reports)
