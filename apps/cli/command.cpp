@@ -112,7 +112,7 @@ Result<std::vector<float>> parse_floats(const std::string& text, const std::stri
   std::vector<float> values;
   const char* p = text.data();
   const char* end = p + text.size();
-  for (bool more = true; more;) {  // A comma promises one more: nothing after it is no number.
+  for (bool more = true; more;) {  // A number must follow a comma.
     float v = 0;
     const auto [next, ec] = std::from_chars(p, end, v);
     if (ec != std::errc() || !std::isfinite(v) || (next != end && *next != ',')) {
@@ -289,6 +289,7 @@ Status choose_shapes(Context& context, const Program& program, const OpenArgumen
   Shapes known = wanted;
   known.insert(offered.begin(), offered.end());
   const auto sizes = named_sizes(program.description(), known);
+  const auto* const set = sets.empty() ? nullptr : &fitting_set(program.description(), known);
   std::vector<Shape> shapes;
   bool open = false;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -301,8 +302,8 @@ Status choose_shapes(Context& context, const Program& program, const OpenArgumen
     } else if (it != wanted.end()) {
       shape = it->second;
       wanted.erase(it);
-    } else if (!shape.is_static() && !sets.empty()) {
-      shape = fitting_set(program.description(), known)[i];
+    } else if (!shape.is_static() && set != nullptr) {
+      shape = (*set)[i];
     } else if (!shape.is_static()) {
       shape = completed(inputs[i].desc, offered, sizes, batch);
     }

@@ -1,5 +1,6 @@
-/// Files: mapped for reading, read whole, written atomically. Errors are kNotFound or kIo and name
-/// the path and the reason of the operating system.
+/// Files: mapped for reading, read whole, written atomically. Errors are kNotFound, kIo, or
+/// kOutOfMemory where the system has no memory, and name the path and the reason of the operating
+/// system.
 #pragma once
 
 #include <compare>

@@ -74,7 +74,7 @@ TEST(PluginFilter, AFileThatDoesNotServeIsNamed) {
   std::ofstream(file) << "[]";
   const std::string pipe = testing::TempDir() + "filter.pipe";
   ::unlink(pipe.c_str());
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);  // Nobody writes to it: whoever opened it would wait.
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);  // Opening it would wait for a writer.
   for (const std::string& path :
        {std::string("/nowhere/filter.json"), file, pipe, testing::TempDir()}) {
     Filter filter;

@@ -578,7 +578,7 @@ TEST_F(PluginEntry, AFileThatStatisticsCannotBeWrittenToIsNamedAtTheStart) {
 TEST_F(PluginEntry, APipeForStatisticsIsNamedAtTheStart) {
   const std::string pipe = testing::TempDir() + "ggml_stats.pipe";
   std::filesystem::remove(pipe);
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);  // Nobody reads it: whoever opened it would wait.
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);  // Opening it would wait for a reader.
   EXPECT_EXIT(
       {
         setenv("GGML_RKNN_STATS", pipe.c_str(), 1);

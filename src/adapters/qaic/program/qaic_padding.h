@@ -23,7 +23,7 @@ struct Padding {
   std::vector<std::uint8_t> memory;
 };
 
-/// A user's input to be copied to its place. Whoever holds it keeps what is copied.
+/// A user's input to be copied to its place. It keeps both memories alive.
 struct Put {
   std::shared_ptr<Padding> to;
   const std::uint8_t* from = nullptr;

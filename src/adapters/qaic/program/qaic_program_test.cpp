@@ -183,8 +183,8 @@ TEST(QaicProgram, ALossMovesItToTheErrorStateFromWhichALoadLeadsBack) {
   EXPECT_EQ(qaicReleaseProgram(idle), QS_SUCCESS);
 }
 
-/// Whoever finds the loss first releases the activation, and may load the program again, while
-/// another is about to submit: that was QS_INVAL.
+/// The thread that finds the loss first releases the activation, and may load the program again,
+/// while another is about to submit: that was QS_INVAL.
 TEST(QaicProgram, AnEnqueueThatMeetsTheLossHearsOfIt) {
   for (const bool loaded_again : {false, true}) {
     const LossBench bench;

@@ -56,7 +56,7 @@ bool says_out_of_memory(std::string_view what) {
   return what.find("bad_alloc") != std::string_view::npos ||
          what.find("out_of_memory") != std::string_view::npos ||
          what.find("Cannot allocate memory") != std::string_view::npos ||
-         // Of a thread for which there is no memory, or that would be one too many.
+         // The system has no memory for a thread, or allows no more threads.
          what.find("Resource temporarily unavailable") != std::string_view::npos;
 }
 
