@@ -10,6 +10,19 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(corelane_options INTERFACE -Wno-restrict -Wno-stringop-overflow
     -Wno-array-bounds -Wno-maybe-uninitialized -Wno-null-dereference -Wno-dangling-pointer)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # A process may exit while another thread is in the library: its static objects are of class Leaked. A program's
+  # own, and those of a test, may be destroyed.
+  target_compile_options(corelane_options INTERFACE
+    "$<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>:-Wexit-time-destructors>")
+endif()
+
+# corelane_ends_with_its_thread(<source>...): what is destroyed at exit there belongs to the thread that exits.
+function(corelane_ends_with_its_thread)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -Wno-exit-time-destructors)
+  endif()
+endfunction()
 
 # Builds for debugging check the order in which mutexes are taken (src/base/sync.h). Off in a release.
 set(CORELANE_CHECK_LOCKS OFF CACHE BOOL "Check the ranks of mutexes at run time")

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "base/leaked.h"
 #include "corelane/base/log.h"
@@ -63,6 +66,13 @@ TEST(Leaked, ObjectIsMadeInPlaceAndNeverDestroyed) {
     EXPECT_EQ(object->destroyed, &destroyed);
   }
   EXPECT_EQ(destroyed, 0);
+}
+
+TEST(Leaked, ContainerIsMadeFromItsListInBraces) {
+  Leaked<const std::set<std::string_view>> names({"a", "b"});
+  EXPECT_EQ(*names, (std::set<std::string_view>{"a", "b"}));
+  Leaked<const std::map<int, char>> table({{1, 'a'}});
+  EXPECT_EQ(table->at(1), 'a');
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/leaked.h"
 #include "corelane/device/buffer.h"
 #include "runtime/context/slot.h"
 #include "session/binding_state.h"
@@ -129,8 +130,8 @@ void IoBinding::clear_outputs() {
 }
 
 const Outputs& IoBinding::outputs() const {
-  static const Outputs none;
-  return state_ == nullptr ? none : state_->results;
+  static Leaked<const Outputs> none;
+  return state_ == nullptr ? *none : state_->results;
 }
 
 std::vector<std::string_view> IoBinding::input_names() const {

@@ -6,6 +6,7 @@
 
 #include "base/guard.h"
 #include "base/later.h"
+#include "base/leaked.h"
 #include "base/sync.h"
 #include "corelane/device/device.h"
 #include "dispatch/interrupt_poll.h"
@@ -84,8 +85,8 @@ Result<std::shared_ptr<session::SessionOwner>> make_owner(
 /// What a session that was never made shows.
 template <class T>
 const T& none() {
-  static const T value{};
-  return value;
+  static Leaked<const T> value;
+  return *value;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/leaked.h"
 #include "corelane/session/session.h"
 #include "runtime/context/slot.h"
 #include "runtime/program/shape_choice.h"
@@ -286,9 +287,9 @@ DType SessionModel::result_dtype(std::size_t index, DType native) const noexcept
 }
 
 const Quant& SessionModel::result_quant(std::size_t index) const noexcept {
-  static const Quant none;
+  static Leaked<const Quant> none;
   const IoEntry* const raw = raw_output(index);
-  return raw == nullptr ? none : raw->quant;
+  return raw == nullptr ? *none : raw->quant;
 }
 
 }  // namespace corelane::session

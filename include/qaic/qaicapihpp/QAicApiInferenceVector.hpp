@@ -174,7 +174,7 @@ class InferenceVector : public Logger {
   }
 
   bool fits(size_t buffer, size_t size) const {
-    static const std::vector<v2::BufferShape> none;
+    const std::vector<v2::BufferShape> none;
     return detail::fits(mappings_[buffer], shapes_.empty() ? none : shapes_[buffer].ioShapes, size);
   }
 

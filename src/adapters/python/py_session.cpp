@@ -12,6 +12,7 @@
 #include "adapters/python/py_options.h"
 #include "adapters/python/py_values.h"
 #include "base/later.h"
+#include "base/leaked.h"
 
 namespace corelane::python {
 
@@ -29,8 +30,8 @@ const TensorDesc& input_desc(const std::vector<TensorDesc>& inputs, std::string_
                              std::size_t index) {
   for (const TensorDesc& desc : inputs)
     if (desc.name == name) return desc;
-  static const TensorDesc none;
-  return name.empty() && index < inputs.size() ? inputs[index] : none;
+  static Leaked<const TensorDesc> none;
+  return name.empty() && index < inputs.size() ? inputs[index] : *none;
 }
 
 namespace {

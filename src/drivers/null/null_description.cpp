@@ -1,10 +1,11 @@
+#include "base/leaked.h"
 #include "corelane/driver/module.h"
 #include "drivers/chips/known_chips.h"
 
 namespace corelane::device {
 
 const DriverDescription& describe_null() {
-  static const DriverDescription description = [] {
+  static Leaked<const DriverDescription> description([] {
     DriverDescription d;
     d.kind = "null";
     d.chips = drivers::chips::known_chips();
@@ -14,8 +15,8 @@ const DriverDescription& describe_null() {
     d.capabilities.image_kinds = {"null", "onnx", "*"};
     d.examples = {"null?a=1ms&b=100us"};
     return d;
-  }();
-  return description;
+  }());
+  return *description;
 }
 
 }  // namespace corelane::device

@@ -1,3 +1,4 @@
+#include "base/leaked.h"
 #include "corelane/driver/module.h"
 #include "drivers/chips/known_chips.h"
 
@@ -10,7 +11,7 @@ constexpr std::size_t kMostCores = 3;
 }  // namespace
 
 const DriverDescription& describe_rknn() {
-  static const DriverDescription description = [] {
+  static Leaked<const DriverDescription> description([] {
     DriverDescription d;
     d.kind = "rknn";
     d.chips = drivers::chips::known_chips(kMostCores);
@@ -27,8 +28,8 @@ const DriverDescription& describe_rknn() {
     d.capabilities.image_kinds = {"rknn"};
     d.examples = {"rknn?library=/path/librknnrt.so"};
     return d;
-  }();
-  return description;
+  }());
+  return *description;
 }
 
 }  // namespace corelane::device

@@ -1,3 +1,4 @@
+#include "base/leaked.h"
 #include "corelane/device/matmul_image.h"
 #include "corelane/driver/module.h"
 #include "drivers/chips/known_chips.h"
@@ -6,7 +7,7 @@
 namespace corelane::device {
 
 const DriverDescription& describe_virtual() {
-  static const DriverDescription description = [] {
+  static Leaked<const DriverDescription> description([] {
     DriverDescription d;
     d.kind = "virtual";
     d.chips = drivers::chips::known_chips();
@@ -14,8 +15,8 @@ const DriverDescription& describe_virtual() {
     d.most_generic_cores = CoreSet::kMaxCores;
     d.capabilities = {true, true, true, true, true, true, {"onnx", std::string(kMatmulKind)}};
     return d;
-  }();
-  return description;
+  }());
+  return *description;
 }
 
 }  // namespace corelane::device

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/leaked.h"
 #include "base/nearest_name.h"
 #include "onnx/graph/onnx_describe.h"
 #include "onnx/graph/onnx_graph.h"
@@ -15,10 +16,10 @@ namespace {
 
 /// Each run of them gives something else: two parts must not have one each.
 bool is_random(const ::onnx::NodeProto& node) {
-  static const std::unordered_set<std::string_view> kOperators = {
-      "Bernoulli",     "Dropout",          "Multinomial",      "RandomNormal",
-      "RandomUniform", "RandomNormalLike", "RandomUniformLike"};
-  return kOperators.contains(node.op_type());
+  static Leaked<const std::unordered_set<std::string_view>> kOperators(
+      {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform", "RandomNormalLike",
+       "RandomUniformLike"});
+  return kOperators->contains(node.op_type());
 }
 
 std::string list_of(const std::vector<std::string_view>& values) {

@@ -1,5 +1,7 @@
 #include "onnx/graph/onnx_graph.h"
 
+#include "base/leaked.h"
+
 namespace corelane::onnx {
 namespace {
 
@@ -88,8 +90,8 @@ void remove_attribute(::onnx::NodeProto& node, std::string_view name) {
 
 /// Trailing inputs may be missing, inner ones are "" when left out: both are "" here.
 const std::string& input_of(const ::onnx::NodeProto& node, int i) {
-  static const std::string kNone;
-  return i < node.input_size() ? node.input(i) : kNone;
+  static Leaked<const std::string> none;
+  return i < node.input_size() ? node.input(i) : *none;
 }
 
 bool has_output(const ::onnx::NodeProto& node, int i) {
@@ -150,9 +152,9 @@ const ::onnx::NodeProto* GraphIndex::producer(std::string_view name) const {
 }
 
 const std::vector<const ::onnx::NodeProto*>& GraphIndex::readers(std::string_view name) const {
-  static const std::vector<const ::onnx::NodeProto*> kNobody;
+  static Leaked<const std::vector<const ::onnx::NodeProto*>> nobody;
   const auto it = readers_.find(name);
-  return it == readers_.end() ? kNobody : it->second;
+  return it == readers_.end() ? *nobody : it->second;
 }
 
 bool GraphIndex::is_output(std::string_view name) const { return outputs_.contains(name); }

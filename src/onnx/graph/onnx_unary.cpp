@@ -2,18 +2,20 @@
 
 #include <set>
 
+#include "base/leaked.h"
+
 namespace corelane::onnx {
 
 /// Casts are not among them: their type is another.
 bool is_unary(std::string_view op) {
-  static const std::set<std::string_view> kNames{// clang-format off
+  static Leaked<const std::set<std::string_view>> kNames({// clang-format off
       "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Clip", "Cos",
       "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity",
       "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink",
       "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh",
-      "ThresholdedRelu"};
+      "ThresholdedRelu"});
   // clang-format on
-  return kNames.contains(op);
+  return kNames->contains(op);
 }
 
 }  // namespace corelane::onnx

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/leaked.h"
 #include "onnx/graph/onnx_tensor.h"
 
 namespace corelane::onnx {
@@ -23,12 +24,12 @@ std::optional<std::int64_t> ValueFacts::one_int() const {
 }
 
 const ValueFacts& FactsTable::of(const std::string& name) const {
-  static const ValueFacts kNothing;
+  static Leaked<const ValueFacts> nothing;
   // "" is an input that is left out.
-  if (name.empty()) return kNothing;
+  if (name.empty()) return *nothing;
   const auto it = facts_.find(name);
   if (it != facts_.end()) return it->second;
-  return outer_ != nullptr ? outer_->of(name) : kNothing;
+  return outer_ != nullptr ? outer_->of(name) : *nothing;
 }
 
 void FactsTable::learn(const ::onnx::ValueInfoProto& value) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/leaked.h"
 #include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_unary.h"
 
@@ -12,17 +13,18 @@ namespace {
 using T = ::onnx::TensorProto;
 
 /// Their output has the shape of input 0.
-const std::set<std::string_view> kSameAsInput{// clang-format off
+Leaked<const std::set<std::string_view>> kSameAsInput({// clang-format off
     "CumSum", "CumProd", "Hardmax", "LogSoftmax", "LRN", "LpNormalization",
     "MeanVarianceNormalization", "Softmax", "Trilu", "BitwiseNot", "ScatterElements",
     "ScatterND", "Scatter", "InstanceNormalization", "GroupNormalization", "RMSNormalization",
-    "ImageScaler", "ReverseSequence", "RotaryEmbedding", "EyeLike", "Bernoulli"};
+    "ImageScaler", "ReverseSequence", "RotaryEmbedding", "EyeLike", "Bernoulli"});
 // clang-format on
-const std::set<std::string_view> kArithmetic{
-    "Add", "Sub",   "Mul",      "Div",        "Pow",       "Mod",        "Max", "Min", "Mean",
-    "Sum", "PRelu", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "And", "Or",  "Xor"};
-const std::set<std::string_view> kCompare{"Equal", "Less", "Greater", "LessOrEqual",
-                                          "GreaterOrEqual"};
+Leaked<const std::set<std::string_view>> kArithmetic({"Add", "Sub", "Mul", "Div", "Pow", "Mod",
+                                                      "Max", "Min", "Mean", "Sum", "PRelu",
+                                                      "BitShift", "BitwiseAnd", "BitwiseOr",
+                                                      "BitwiseXor", "And", "Or", "Xor"});
+Leaked<const std::set<std::string_view>> kCompare({"Equal", "Less", "Greater", "LessOrEqual",
+                                                   "GreaterOrEqual"});
 
 /// An overflow is unknown, not a value: engines differ in what they compute there.
 std::int64_t fold_one(std::string_view op, std::int64_t a, std::int64_t b) {
@@ -106,7 +108,7 @@ void infer_constant(const InferContext& c) {
 /// False when the operator is not one of those here, whose outputs follow element by element.
 bool infer_elementwise(const InferContext& c) {
   const std::string& op = c.node.op_type();
-  if (is_unary(op) || kSameAsInput.contains(op)) {
+  if (is_unary(op) || kSameAsInput->contains(op)) {
     // Values survive where they are handed on: Identity, and Not of booleans.
     ValueFacts same = c.in(0);
     if (op == "Not" && same.ints) {
@@ -119,9 +121,9 @@ bool infer_elementwise(const InferContext& c) {
     if (op == "EyeLike" || op == "Bernoulli")
       same.elem = static_cast<std::int32_t>(int_attribute(c.node, "dtype", same.elem));
     c.set(0, std::move(same));
-  } else if (kArithmetic.contains(op)) {
+  } else if (kArithmetic->contains(op)) {
     infer_broadcast(c, c.in(0).elem, 0);
-  } else if (kCompare.contains(op)) {
+  } else if (kCompare->contains(op)) {
     infer_broadcast(c, T::BOOL, 0);
   } else if (op == "IsNaN" || op == "IsInf") {
     c.set(0, T::BOOL, c.in(0).shape);
@@ -160,14 +162,14 @@ bool infer_elementwise(const InferContext& c) {
 }  // namespace
 
 const ValueFacts& sound(const ValueFacts& facts) {
-  static const ValueFacts kNothing;
+  static Leaked<const ValueFacts> nothing;
   // Rules index dimensions and multiply them: they must not meet a size below -1.
   if (!facts.shape) return facts;
   const auto& dims = facts.shape->dims();
   const bool possible =
       dims.size() <= kMostDims &&
       std::all_of(dims.begin(), dims.end(), [](std::int64_t d) { return d >= Shape::kOpen; });
-  return possible ? facts : kNothing;
+  return possible ? facts : *nothing;
 }
 
 void InferContext::set(int output, std::int32_t elem, std::optional<Shape> shape) const {

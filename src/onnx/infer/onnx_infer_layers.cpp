@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/leaked.h"
 #include "onnx/graph/onnx_checked.h"
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/infer/onnx_infer.h"
@@ -350,7 +351,7 @@ void infer_indexed(const InferContext& c) {
 }  // namespace
 
 const InferTable& layer_inference() {
-  static const InferTable kTable = [] {
+  static Leaked<const InferTable> kTable([] {
     InferTable table;
     const auto add = [&](auto* rule, std::initializer_list<std::string_view> operators) {
       for (const auto op : operators) table.emplace(op, rule);
@@ -373,8 +374,8 @@ const InferTable& layer_inference() {
     add(infer_indexed,
         {"GatherElements", "GatherND", "Size", "NonZero", "NonMaxSuppression", "OneHot"});
     return table;
-  }();
-  return kTable;
+  }());
+  return *kTable;
 }
 
 }  // namespace corelane::onnx

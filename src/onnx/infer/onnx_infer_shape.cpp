@@ -3,6 +3,7 @@
 #include <array>
 #include <numeric>
 
+#include "base/leaked.h"
 #include "onnx/graph/onnx_checked.h"
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/infer/onnx_infer.h"
@@ -413,17 +414,24 @@ void infer_flatten(const InferContext& c) {
 }  // namespace
 
 const InferTable& shape_inference() {
-  static const InferTable kTable{
-      {"Shape", infer_shape},         {"Reshape", infer_reshape},
-      {"Squeeze", infer_squeeze},     {"Unsqueeze", infer_unsqueeze},
-      {"Transpose", infer_transpose}, {"Concat", infer_concat},
-      {"Slice", infer_slice},         {"Gather", infer_gather},
-      {"Split", infer_split},         {"Expand", infer_expand_tile},
-      {"Tile", infer_expand_tile},    {"Pad", infer_pad},
-      {"Range", infer_range},         {"ConstantOfShape", infer_constant_of_shape},
+  static Leaked<const InferTable> kTable({
+      {"Shape", infer_shape},
+      {"Reshape", infer_reshape},
+      {"Squeeze", infer_squeeze},
+      {"Unsqueeze", infer_unsqueeze},
+      {"Transpose", infer_transpose},
+      {"Concat", infer_concat},
+      {"Slice", infer_slice},
+      {"Gather", infer_gather},
+      {"Split", infer_split},
+      {"Expand", infer_expand_tile},
+      {"Tile", infer_expand_tile},
+      {"Pad", infer_pad},
+      {"Range", infer_range},
+      {"ConstantOfShape", infer_constant_of_shape},
       {"Flatten", infer_flatten},
-  };
-  return kTable;
+  });
+  return *kTable;
 }
 
 }  // namespace corelane::onnx

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/leaked.h"
 #include "onnx/graph/onnx_graph.h"
 
 namespace corelane::onnx {
@@ -74,17 +75,18 @@ const char* qlinear(const Node&, const FactsTable&) {
 
 const char* contrib_flaw(const Node& node, const FactsTable& facts) {
   if (node.domain() != "com.microsoft") return nullptr;
-  static const std::unordered_map<std::string_view, const char* (*)(const Node&, const FactsTable&)>
-      kTable{{"Attention", attention},
-             {"DynamicQuantizeMatMul", dynamic_matmul},
-             {"FusedGemm", fused_gemm},
-             {"FusedMatMul", fused_matmul},
-             {"GroupQueryAttention", group_query_attention},
-             {"MatMulNBits", matmul_nbits},
-             {"RotaryEmbedding", rotary}};
+  using Flaw = const char* (*)(const Node&, const FactsTable&);
+  static Leaked<const std::unordered_map<std::string_view, Flaw>> kTable(
+      {{"Attention", attention},
+       {"DynamicQuantizeMatMul", dynamic_matmul},
+       {"FusedGemm", fused_gemm},
+       {"FusedMatMul", fused_matmul},
+       {"GroupQueryAttention", group_query_attention},
+       {"MatMulNBits", matmul_nbits},
+       {"RotaryEmbedding", rotary}});
   if (node.op_type().starts_with("QLinear")) return qlinear(node, facts);
-  const auto it = kTable.find(node.op_type());
-  return it == kTable.end() ? nullptr : it->second(node, facts);
+  const auto it = kTable->find(node.op_type());
+  return it == kTable->end() ? nullptr : it->second(node, facts);
 }
 
 }  // namespace corelane::onnx

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/leaked.h"
 #include "onnx/graph/onnx_describe.h"
 #include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_tensor.h"
@@ -21,16 +22,16 @@ constexpr unsigned kAll = ~0U;
 
 /// Operators that hand elements on, and which inputs' (a bit each); the others are places.
 const std::unordered_map<std::string_view, unsigned>& movers() {
-  static const std::unordered_map<std::string_view, unsigned> kTable{
-      // clang-format off
+  static Leaked<const std::unordered_map<std::string_view, unsigned>> kTable(
+      {// clang-format off
       {"Compress", 1}, {"Concat", kAll}, {"DepthToSpace", 1}, {"Dropout", 1}, {"Expand", 1},
       {"Flatten", 1}, {"Gather", 1}, {"GatherElements", 1}, {"GatherND", 1}, {"Identity", 1},
       {"OneHot", 4}, {"Pad", 5}, {"Reshape", 1}, {"ReverseSequence", 1}, {"Scatter", 5},
       {"ScatterElements", 5}, {"ScatterND", 5}, {"Slice", 1}, {"SpaceToDepth", 1}, {"Split", 1},
       {"Squeeze", 1}, {"Tile", 1}, {"TopK", 1}, {"Transpose", 1}, {"Trilu", 1}, {"Unique", 1},
-      {"Unsqueeze", 1}, {"Where", 6}};
+      {"Unsqueeze", 1}, {"Where", 6}});
   // clang-format on
-  return kTable;
+  return *kTable;
 }
 
 bool is_comparison(std::string_view op) {
@@ -40,17 +41,17 @@ bool is_comparison(std::string_view op) {
 
 /// Arithmetic on integers. True: through float32.
 std::optional<bool> integer_math(std::string_view op) {
-  static const std::unordered_map<std::string_view, bool> kTable{
-      // clang-format off
+  static Leaked<const std::unordered_map<std::string_view, bool>> kTable(
+      {// clang-format off
       {"Abs", false}, {"Add", false}, {"BitShift", true}, {"BitwiseAnd", false},
       {"BitwiseNot", false}, {"BitwiseOr", false}, {"BitwiseXor", false}, {"Clip", false},
       {"CumProd", true}, {"CumSum", false}, {"Div", true}, {"Einsum", true}, {"Gemm", true},
       {"MatMul", true}, {"Max", false}, {"Min", false}, {"Mul", false}, {"Neg", false},
-      {"Pow", true}, {"Sign", false}, {"Sub", false}, {"Sum", true}};
+      {"Pow", true}, {"Sign", false}, {"Sub", false}, {"Sum", true}});
   // clang-format on
   if (op.starts_with("Reduce")) return true;
-  const auto it = kTable.find(op);
-  return it == kTable.end() ? std::nullopt : std::optional(it->second);
+  const auto it = kTable->find(op);
+  return it == kTable->end() ? std::nullopt : std::optional(it->second);
 }
 
 bool is_wide_type(std::int32_t elem) {

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "base/leaked.h"
 #include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_checked.h"
 #include "onnx/graph/onnx_constants.h"
@@ -28,12 +29,12 @@ constexpr std::int64_t kMostFilled = 64;
 
 /// Operators that the engine may fuse into the node before them, or take out as doing nothing.
 bool is_chain_link(std::string_view op) {
-  static const std::unordered_set<std::string_view> kOthers{// clang-format off
+  static Leaked<const std::unordered_set<std::string_view>> kOthers({// clang-format off
       "Add", "BatchNormalization", "Cast", "Concat", "DequantizeLinear", "Div", "Expand", "Flatten",
       "Max", "Mean", "Min", "Mod", "Mul", "PRelu", "Pad", "Pow", "QuantizeLinear", "Reshape",
-      "Slice", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Unsqueeze"};
+      "Slice", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Unsqueeze"});
   // clang-format on
-  return is_unary(op) || kOthers.contains(op);
+  return is_unary(op) || kOthers->contains(op);
 }
 
 /// The first of "corelane/", "corelane1/", ... that begins no name of the graph, nor of those in

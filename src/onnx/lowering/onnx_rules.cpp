@@ -1,5 +1,6 @@
 #include "onnx/lowering/onnx_rules.h"
 
+#include "base/leaked.h"
 #include "onnx/check/onnx_check.h"
 
 namespace corelane::onnx {
@@ -11,19 +12,18 @@ RuleTable::RuleTable(std::initializer_list<std::span<const Rule>> rules) {
 }
 
 const std::vector<const Rule*>& RuleTable::rules_for(const ::onnx::NodeProto& node) const {
-  static const std::vector<const Rule*> kNone;
-  if (!is_onnx_domain(node.domain())) return kNone;
+  static Leaked<const std::vector<const Rule*>> none;
+  if (!is_onnx_domain(node.domain())) return *none;
   const auto it = by_operator_.find(node.op_type());
-  return it == by_operator_.end() ? kNone : it->second;
+  return it == by_operator_.end() ? *none : it->second;
 }
 
 /// For OpenVINO 2026.4.1; a change of what they make is a new revision of the lowering.
 const RuleTable& openvino_rules() {
-  static const RuleTable kTable{cast_rules(),      shape_rules(),     resize_rules(),
-                                math_rules(),      sizes_rules(),     axis_rules(),
-                                reduction_rules(), attention_rules(), fourier_rules(),
-                                recurrent_rules(), training_rules()};
-  return kTable;
+  static Leaked<const RuleTable> kTable(RuleTable{
+      cast_rules(), shape_rules(), resize_rules(), math_rules(), sizes_rules(), axis_rules(),
+      reduction_rules(), attention_rules(), fourier_rules(), recurrent_rules(), training_rules()});
+  return *kTable;
 }
 
 }  // namespace corelane::onnx

@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/leaked.h"
 #include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_unary.h"
 #include "onnx/infer/onnx_infer.h"
@@ -329,35 +330,52 @@ BatchStep without_copies(const Follower&) { return {}; }
 using Handler = BatchStep (*)(const Follower&);
 
 const std::unordered_map<std::string_view, Handler>& handlers() {
-  static const std::unordered_map<std::string_view, Handler> kTable{
-      {"Shape", without_copies}, {"Size", without_copies},  {"ConstantOfShape", without_copies},
-      {"MatMul", matmul},        {"MatMulInteger", matmul}, {"Gemm", gemm},
-      {"Transpose", transpose},  {"Reshape", reshape},      {"Squeeze", squeeze},
-      {"Unsqueeze", unsqueeze},  {"Concat", concat},        {"Gather", gather},
-      {"Slice", slice},          {"Flatten", flatten},      {"LSTM", recurrent},
-      {"GRU", recurrent},        {"RNN", recurrent},
-  };
-  return kTable;
+  static Leaked<const std::unordered_map<std::string_view, Handler>> kTable({
+      {"Shape", without_copies},
+      {"Size", without_copies},
+      {"ConstantOfShape", without_copies},
+      {"MatMul", matmul},
+      {"MatMulInteger", matmul},
+      {"Gemm", gemm},
+      {"Transpose", transpose},
+      {"Reshape", reshape},
+      {"Squeeze", squeeze},
+      {"Unsqueeze", unsqueeze},
+      {"Concat", concat},
+      {"Gather", gather},
+      {"Slice", slice},
+      {"Flatten", flatten},
+      {"LSTM", recurrent},
+      {"GRU", recurrent},
+      {"RNN", recurrent},
+  });
+  return *kTable;
 }
 
-const std::set<std::string_view> kSame{
-    // clang-format off
-    "Cast", "DequantizeLinear", "Dropout", "IsInf", "IsNaN", "PRelu", "Pad", "QuantizeLinear"};
+Leaked<const std::set<std::string_view>> kSame({// clang-format off
+    "Cast", "DequantizeLinear", "Dropout", "IsInf", "IsNaN", "PRelu", "Pad", "QuantizeLinear"});
 // clang-format on
-const std::set<std::string_view> kImages{// clang-format off
+Leaked<const std::set<std::string_view>> kImages(
+    {// clang-format off
     "AveragePool", "BatchNormalization", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace",
     "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "GroupNormalization",
     "InstanceNormalization", "LRN", "LpPool", "MaxPool", "QLinearConv", "Resize",
-    "SpaceToDepth", "Upsample"};
+    "SpaceToDepth", "Upsample"});
 // clang-format on
-const std::set<std::string_view> kBroadcasting{// clang-format off
+Leaked<const std::set<std::string_view>> kBroadcasting({// clang-format off
     "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Expand",
     "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul",
-    "Or", "Pow", "Sub", "Sum", "Where", "Xor"};
+    "Or", "Pow", "Sub", "Sum", "Where", "Xor"});
 // clang-format on
-const std::unordered_map<std::string_view, std::int64_t> kAlongAxis{
-    {"Softmax", -1},          {"LogSoftmax", -1}, {"Hardmax", -1}, {"LayerNormalization", -1},
-    {"RMSNormalization", -1}, {"TopK", -1},       {"Split", 0},    {"LpNormalization", -1}};
+Leaked<const std::unordered_map<std::string_view, std::int64_t>> kAlongAxis(
+    {{"Softmax", -1},
+     {"LogSoftmax", -1},
+     {"Hardmax", -1},
+     {"LayerNormalization", -1},
+     {"RMSNormalization", -1},
+     {"TopK", -1},
+     {"Split", 0},
+     {"LpNormalization", -1}});
 
 }  // namespace
 
@@ -367,10 +385,10 @@ BatchStep follow_batch(const ::onnx::NodeProto& node, std::int64_t opset, std::i
   const Follower f{node, opset, batch, facts, axes, fixed};
   const std::string& op = node.op_type();
   if (const auto it = handlers().find(op); it != handlers().end()) return it->second(f);
-  if (is_unary(op) || kSame.contains(op)) return same(f);
-  if (kImages.contains(op)) return images(f);
-  if (kBroadcasting.contains(op)) return broadcasting(f);
-  if (const auto it = kAlongAxis.find(op); it != kAlongAxis.end()) {
+  if (is_unary(op) || kSame->contains(op)) return same(f);
+  if (kImages->contains(op)) return images(f);
+  if (kBroadcasting->contains(op)) return broadcasting(f);
+  if (const auto it = kAlongAxis->find(op); it != kAlongAxis->end()) {
     // Before operator set 13 the axis of softmaxes is 1 unless given.
     const bool old_softmax = opset < 13 && op.find("max") != std::string::npos;
     return along_axis(f, old_softmax ? 1 : it->second);

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/guard.h"
+#include "base/leaked.h"
 #include "base/trust/environment_switch.h"
 #include "corelane/base/file.h"
 #include "runtime/context/context_state.h"
@@ -58,8 +59,8 @@ namespace {
 
 /// What a program that was never loaded shows.
 const ProgramState& nothing() {
-  static const ProgramState state;
-  return state;
+  static Leaked<const ProgramState> state;
+  return *state;
 }
 
 }  // namespace

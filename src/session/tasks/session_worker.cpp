@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/later.h"
+#include "base/leaked.h"
 #include "corelane/tensor/convert.h"
 
 namespace corelane::session {
@@ -68,8 +69,8 @@ Status SessionWorker::bind_inputs(const Call& call) {
       continue;
     }
     // Mean and std are applied once.
-    static const ConvertOptions kAsItIs;
-    const ConvertOptions& convert = input.captured ? kAsItIs : model_.convert(i);
+    static Leaked<const ConvertOptions> as_it_is;
+    const ConvertOptions& convert = input.captured ? *as_it_is : model_.convert(i);
     CORELANE_TRY(context_.bind_input(i, input.view, convert));
   }
   return {};

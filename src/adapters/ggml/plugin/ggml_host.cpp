@@ -116,7 +116,7 @@ const Host* find_host(const void* caller, bool any_version, std::string& why) {
   g_host.api_version = looked_up.api_version;
   learn_operators(g_host);
   if (g_host.op_mul_mat < 0) {
-    why = "ggml " + g_host.version + " has no operator MUL_MAT";
+    why = std::string("ggml ") + g_host.version + " has no operator MUL_MAT";
     return nullptr;
   }
   g_found = true;

@@ -34,7 +34,7 @@ bool find_function(void* library, const char* name, Function& function) {
 struct Host {
   HostFunctions call;
   void* library = nullptr;  ///< For dlsym(): the one that called.
-  std::string version;
+  const char* version = "";
   int api_version = 0;  ///< Of its plugins; chooses the layouts: ggml_abi2.h, ggml_abi3.h.
   int op_mul_mat = -1;
   /// True for what moves no data: NONE, RESHAPE, VIEW, PERMUTE, TRANSPOSE.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/leaked.h"
 #include "corelane/base/file.h"
 #include "corelane/program/program_file.h"
 
@@ -121,8 +122,8 @@ QpcObject::~QpcObject() = default;
 Result<std::shared_ptr<QpcObject>> QpcObject::open(ByteSpan bytes, bool copy) {
   CORELANE_TRY(refuse_vendor(bytes, "this"));
   // A null reference makes a copy; this one says that the caller keeps the bytes.
-  static const auto kKept = std::make_shared<char>();
-  const std::shared_ptr<const void> keep = copy ? nullptr : kKept;
+  static Leaked<const std::shared_ptr<const void>> kept(std::make_shared<char>());
+  const std::shared_ptr<const void> keep = copy ? nullptr : *kept;
   auto file = ProgramFile::from_bytes(bytes, keep, Verify::kEverything);
   if (!file) return error(no_container(file.error()));
   return of_file(*std::move(file));

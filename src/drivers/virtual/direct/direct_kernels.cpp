@@ -6,6 +6,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/leaked.h"
+
 namespace corelane::drivers::virtual_npu {
 namespace {
 
@@ -40,7 +42,7 @@ constexpr std::size_t kDear = 24;  ///< Cost of the functions of the C library.
 }  // namespace
 
 const DirectOperator* find_elementwise(const ov::Node& node) {
-  static const std::unordered_map<std::string_view, DirectOperator> operators = {
+  static Leaked<const std::unordered_map<std::string_view, DirectOperator>> operators({
       {"Relu", {unary<kRelu>, 1, 1}},
       {"Abs", {unary<[](float x) { return std::fabs(x); }>, 1, 1}},
       {"Negative", {unary<[](float x) { return -x; }>, 1, 1}},
@@ -58,9 +60,9 @@ const DirectOperator* find_elementwise(const ov::Node& node) {
       {"Divide", {binary<std::divides<float>{}>, 2, 2}},
       {"Maximum", {binary<kLarger>, 2, 2}},
       {"Minimum", {binary<kSmaller>, 2, 2}},
-  };
-  const auto found = operators.find(node.get_type_name());
-  return found == operators.end() ? nullptr : &found->second;
+  });
+  const auto found = operators->find(node.get_type_name());
+  return found == operators->end() ? nullptr : &found->second;
 }
 
 /// Row by row of B, so that the inner loop runs along memory and can be vectorised.

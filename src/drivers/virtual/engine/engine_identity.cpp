@@ -7,6 +7,8 @@
 #include <openvino/core/version.hpp>
 #include <utility>
 
+#include "base/leaked.h"
+
 namespace corelane::drivers::virtual_npu {
 namespace {
 
@@ -25,21 +27,21 @@ std::string read_cpu_flags() {
 
 /// "unknown" where the library has no number.
 const std::string& engine_build() {
-  static const std::string build = [] {
+  static Leaked<const std::string> build([] {
     const char* number = ov::get_openvino_version().buildNumber;
     return std::string(number == nullptr ? "unknown" : number);
-  }();
-  return build;
+  }());
+  return *build;
 }
 
 const std::string& engine_version() {
-  static const std::string version = engine_build().substr(0, engine_build().find('-'));
-  return version;
+  static Leaked<const std::string> version(engine_build().substr(0, engine_build().find('-')));
+  return *version;
 }
 
 const std::string& engine_isa() {
-  static const std::string isa = isa_from_flags(read_cpu_flags());
-  return isa;
+  static Leaked<const std::string> isa(isa_from_flags(read_cpu_flags()));
+  return *isa;
 }
 
 std::string isa_from_flags(std::string_view flags) {

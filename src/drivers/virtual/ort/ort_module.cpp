@@ -1,4 +1,5 @@
 /// The export of libcorelane_onnxruntime.so.
+#include "base/leaked.h"
 #include "corelane/base/log.h"
 #include "corelane/driver/module.h"
 #include "drivers/virtual/ort/ort_engine.h"
@@ -9,13 +10,13 @@ namespace {
 namespace ort = corelane::drivers::virtual_npu::ort;
 
 const corelane::device::DriverDescription& describe() {
-  static const corelane::device::DriverDescription description = [] {
+  static corelane::Leaked<const corelane::device::DriverDescription> description([] {
     corelane::device::DriverDescription d;
     d.kind = "onnxruntime";
     d.engine_only = true;
     return d;
-  }();
-  return description;
+  }());
+  return *description;
 }
 
 corelane::Result<corelane::device::OpenedEngine> open_engine(
