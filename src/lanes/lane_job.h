@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -39,6 +40,11 @@ struct QueueAccount {
   std::condition_variable drained;  ///< `depth` has become 0.
   QueueShare share;
 };
+
+/// How many cores; mostly one, without the call that std::popcount() is on x86-64's baseline.
+inline int count_cores(std::uint64_t bits) noexcept {
+  return (bits & (bits - 1)) == 0 ? static_cast<int>(bits != 0) : std::popcount(bits);
+}
 
 /// What occupies cores: a LanedJob, or a blocking run on its caller's stack. What the engine is
 /// called with does not change while it runs.

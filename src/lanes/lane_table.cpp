@@ -197,13 +197,13 @@ void LaneTable::joins(QueueAccount& queue) noexcept {
 void LaneTable::occupy(LaneOccupant& occupant, TimePoint now, Duration expected) {
   QueueShare& share = occupant.origin->share;
   level_ = std::max(level_, share.level());
-  occupant.charged_ = expected * std::popcount(occupant.core_bits);
+  occupant.charged_ = expected * count_cores(occupant.core_bits);
   share.charge(occupant.charged_, now);
   cores_.occupy(occupant, now + expected);
 }
 
 void LaneTable::vacate(const LaneOccupant& occupant, Duration ran) {
-  occupant.origin->share.correct(ran * std::popcount(occupant.core_bits) - occupant.charged_);
+  occupant.origin->share.correct(ran * count_cores(occupant.core_bits) - occupant.charged_);
   cores_.free(occupant, ran);
 }
 
@@ -469,21 +469,22 @@ void LaneTable::end_here(LaneOccupant& run, QueueAccount& queue,
   advance(run.progress_, JobState::kDone);
   count_completed(queue, outcome.status);
   if (record != nullptr || records_.on()) {
-    const device::JobRecord made{run.id,
-                                 submission.tag,
-                                 run.core_bits,
-                                 0,
-                                 submission.batch,
-                                 submission.priority + queue.priority,
-                                 outcome.status.code(),
-                                 run.started,
-                                 run.started,
-                                 now,
-                                 run.bound->bytes_in(),
-                                 run.bound->bytes_out(),
-                                 queue.id};
+    device::JobRecord own;
+    device::JobRecord& made = record != nullptr ? *record : own;
+    made = {run.id,
+            submission.tag,
+            run.core_bits,
+            0,
+            submission.batch,
+            submission.priority + queue.priority,
+            outcome.status.code(),
+            run.started,
+            run.started,
+            now,
+            run.bound->bytes_in(),
+            run.bound->bytes_out(),
+            queue.id};
     if (records_.on()) records_.add(made, after);
-    if (record != nullptr) *record = made;
   }
   run.bound->release();
   // While it ran, jobs have joined the line for its cores.

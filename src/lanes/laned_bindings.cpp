@@ -408,7 +408,7 @@ Outcome LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
   bool lost = false;
   const auto run_slot = [&]() -> Status {
     CORELANE_ASSIGN(Slot* const slot, slot_for(core_bits, shadow));
-    running_.store(slot->request.get());
+    running_.store(slot->request.get(), std::memory_order_release);
     Status status = no_throw(
         "the engine", [&] { return slot->request->run(core_bits); }, Code::kEngineFailed);
     lost = ran(*slot, core_bits, status);
@@ -416,7 +416,7 @@ Outcome LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
   };
   // Engines may throw, and so may what is made for them: a lane must go on.
   Status status = no_throw("a run", run_slot);
-  running_.store(nullptr);
+  running_.store(nullptr, std::memory_order_release);
   return {std::move(status), lost, lost};
 }
 

@@ -56,7 +56,8 @@ class LanedBindings final : public device::Bindings {
   Outcome run(std::uint64_t core_bits, bool shadow) noexcept;
   /// Asks a run that is under way to end early. Any thread, while the job has these bindings.
   void abandon() noexcept {
-    if (device::LaneRequest* const request = running_.load()) request->abandon();
+    if (device::LaneRequest* const request = running_.load(std::memory_order_acquire))
+      request->abandon();
   }
   /// A failure, or an exception: the engine has not got the job, and `done` is not called.
   Status start(std::uint64_t core_bits, TimePoint ready, bool shadow,

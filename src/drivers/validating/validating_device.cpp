@@ -79,7 +79,6 @@ class ValidatingQueue final : public ForwardingQueue {
   const std::size_t cores_;
 };
 
-/// Checks what the contract asks of callers, so that no driver has to.
 /// Written so that a NaN is refused.
 Status check_share(const QueueOptions& options) {
   constexpr double kMostWeight = 1e6;
@@ -99,6 +98,7 @@ Status check_share(const QueueOptions& options) {
   return {};
 }
 
+/// Checks what the contract asks of callers, so that no driver has to.
 class ValidatingDevice final : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;

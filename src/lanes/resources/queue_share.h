@@ -19,7 +19,10 @@ class QueueShare {
   double weight() const noexcept { return weight_; }
   Duration served() const noexcept { return served_; }
   /// Core time for the weight, in nanoseconds.
-  double level() const noexcept { return static_cast<double>(served_.count()) / weight_; }
+  double level() const noexcept {
+    const auto served = static_cast<double>(served_.count());
+    return weight_ == 1 ? served : served / weight_;  // Each run asks, and a division takes long.
+  }
   bool capped() const noexcept { return cap_ != 0; }
   /// When a job may start; always for a queue without a cap.
   TimePoint allowed_at() const noexcept { return allowed_at_; }

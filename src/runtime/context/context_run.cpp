@@ -234,10 +234,19 @@ void ContextState::add_state_copies(const runtime::StateTurn& turn,
   }
 }
 
+Status ContextState::settle_executable(const RunOptions& options, runtime::StateTurn& turn) {
+  if (entry_.executable->lost()) CORELANE_TRY(renew());
+  const bool may_change = program_->executables->may_change();
+  if (may_change && seen_ != program_->executables->generation()) CORELANE_TRY(follow_change());
+  if (states_.used || !options.state_slices.empty()) CORELANE_TRY(begin_states(options, turn));
+  if (may_change) note_run(options.wait.empty());
+  return {};
+}
+
 Status ContextState::run(const RunOptions& options) {
   const CallLock call(*this);
   if (!call) return busy();
-  CORELANE_TRY(take_pending());
+  if (last_.job != nullptr) CORELANE_TRY(take_pending());
   if (!ready_) return not_ready();
   runtime::StateTurn states;
   CORELANE_TRY(settle_executable(options, states));

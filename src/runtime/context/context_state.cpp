@@ -266,15 +266,6 @@ Status ContextState::use_or_open(runtime::ExecutableSet::Entry entry, std::vecto
   return use(set.first(), std::move(shapes));
 }
 
-Status ContextState::settle_executable(const RunOptions& options, runtime::StateTurn& turn) {
-  if (entry_.executable->lost()) CORELANE_TRY(renew());
-  const bool may_change = program_->executables->may_change();
-  if (may_change && seen_ != program_->executables->generation()) CORELANE_TRY(follow_change());
-  if (states_.used || !options.state_slices.empty()) CORELANE_TRY(begin_states(options, turn));
-  if (may_change) note_run(options.wait.empty());
-  return {};
-}
-
 Status ContextState::follow_change() {
   seen_ = program_->executables->generation();
   CORELANE_ASSIGN(auto entry, program_->executables->for_shapes(shapes_));

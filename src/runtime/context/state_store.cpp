@@ -215,9 +215,8 @@ Result<StateTurn> StateTurn::begin(std::shared_ptr<StateStore> store,
   return turn;
 }
 
-void StateTurn::end(bool ok) noexcept {
+void StateTurn::end_store(bool ok) noexcept {
   const auto store = std::exchange(store_, nullptr);
-  if (store == nullptr) return;
   store->exchange(ok);
   store->leave();
 }

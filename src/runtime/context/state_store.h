@@ -131,12 +131,16 @@ class StateTurn {
   /// One for each state; none of no state.
   std::span<const StateStore::Memory> memory() const noexcept { return memory_; }
   /// Where it ended well, what it wrote is what the next run reads.
-  void end(bool ok) noexcept;
+  void end(bool ok) noexcept {
+    if (store_ != nullptr) end_store(ok);
+  }
   /// Whether it ended well is seen when the state is needed next. `conversion` may be null.
   void submitted(std::shared_ptr<device::Completion> completion,
                  std::shared_ptr<OutputConversion> conversion) noexcept;
 
  private:
+  void end_store(bool ok) noexcept;
+
   std::shared_ptr<StateStore> store_;
   std::vector<StateStore::Memory> memory_;
 };
