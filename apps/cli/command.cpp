@@ -183,6 +183,7 @@ Result<LoadOptions> load_options(const OpenArguments& a) {
   options.load_timeout =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(a.load_seconds));
   options.load_memory = a.load_memory;
+  options.weights_option = "weights_from in Python, LoadOptions::weights_of in C++";
   // An ONNX model takes the shapes at its import (a program file has its own).
   CORELANE_ASSIGN(options.import.input_shapes, parse_shapes(a.shapes));
   if (a.precision == "f16") options.precision = device::Precision::kF16;

@@ -32,7 +32,7 @@ enum class LockRank : std::uint16_t {
 
   // 6xx: drivers and runtime.
   kProgramExecutables = 602,  ///< ExecutableSet: which shapes are prepared, or being prepared.
-  kBatchForms = 603,          ///< BatchForms: sizes that are due; starts its thread.
+  kBatchForms = 603,          ///< StaticForms, EngineTrial: shapes that are due; starts its thread.
   kTurnGroup = 604,           ///< Whose turn it is in a group; sets timers.
   kInferenceSet = 605,        ///< The handles of one set; waits on the clock.
   kOnnxReader = 611,    ///< drivers/virtual: the engine's list of readers, which may load one.

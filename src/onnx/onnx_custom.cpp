@@ -34,10 +34,12 @@ class CustomOperators {
         count(node);
       } else if (!is_engine_domain(node.domain()) &&
                  !functions_.contains(node.domain() + ":" + node.op_type())) {
-        return error(Code::kUnsupportedModel,
-                     "node {}: the operator {} is not a standard one; to run it as a host "
-                     "operator, declare it: compile --custom-op {}, or the option custom_operators",
-                     node_text(node, i), op_text(node), op_text(node));
+        return error(
+            Code::kUnsupportedModel,
+            "node {}: the operator {} is not a standard one; to run it as a host "
+            "operator, declare it: compile --custom-op {}, the option custom_operators, or "
+            "in Python SessionOptions.add_custom_operator",
+            node_text(node, i), op_text(node), op_text(node));
       }
       for (const auto* below : subgraphs(node)) CORELANE_TRY(graph(*below));
     }

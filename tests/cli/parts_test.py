@@ -119,7 +119,10 @@ class Chain(CliTest):
         shown = self.ok("inspect", program, "--load").stdout
         self.assertIn("Chain", shown)
         self.assertIn("net/0 -> [", shown)
+        self.assertIn("constants: ", shown)
         self.assertEqual(json.loads(self.ok("inspect", program, "--json").stdout)["chain"], ["net/0", "net/1"])
+        self.fails(3, "run", program, "-i", self.path / "x.npy", "--expose", "a",
+                   parts=("'net' was cut into parts", "part net/0"))
         self.ok("doctor", program)
         self.ok("bench", program, "-n", "3", "--warm-up", "0")
 

@@ -111,7 +111,7 @@ class Tables(unittest.TestCase):
         self.rejected("load_memory", [-1, None, "1G"])
         with self.assertRaises(RuntimeError) as caught:
             session(load_memory=1)
-        self.assertIn("LoadOptions::load_memory", str(caught.exception))
+        self.assertIn("the option load_memory", str(caught.exception))
 
     def test_layout(self):
         self.accepted("layout", [("NCHW", "original"), ("original", "original"), ("nhwc", "nhwc"),

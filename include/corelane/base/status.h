@@ -32,10 +32,10 @@ enum class Code : std::int32_t {
   kInvalidArgument = 101,  ///< A value outside what the function allows.
   kNotFound = 102,         ///< A name, file, device or operator that does not exist.
   kOutOfRange = 103,       ///< An index or offset beyond the end.
-  kWrongState = 104,     ///< A legal call at the wrong time (run before bind, bind while running).
-  kUnsupported = 105,    ///< A legal request this device or build cannot serve.
-  kShapeMismatch = 106,  ///< A shape that is not the declared one, nor one of the declared sets.
-  kTypeMismatch = 107,   ///< An element type that cannot be converted to the declared one.
+  kWrongState = 104,       ///< A legal call at the wrong time (a closed session, a forked child).
+  kUnsupported = 105,      ///< A legal request this device or build cannot serve.
+  kShapeMismatch = 106,    ///< A shape that is not the declared one, nor one of the declared sets.
+  kTypeMismatch = 107,     ///< An element type that cannot be converted to the declared one.
   // 2xx: the bytes that were given are not what they should be.
   kMalformed = 201,         ///< Not a program file / ONNX model, or truncated, or inconsistent.
   kCorrupted = 202,         ///< A checksum does not match.

@@ -56,6 +56,7 @@ void take_time(const nb::dict& given, const char* key, Duration& target) {
 void read_load_options(const nb::dict& given, LoadOptions& load) {
   take(given, "device", load.device);
   load.timeout_option = "run_timeout_ms";
+  load.weights_option = "weights_from";
   take(given, "timeout_option", load.timeout_option);
   take(given, "fast_math", load.fast_math);
   take(given, "engine", load.engine);

@@ -19,6 +19,7 @@ using device::CoreSet;
 using device::Fault;
 using device::ListedFaults;
 using std::chrono::milliseconds;
+using ::testing::AllOf;
 using testing::ChainBench;
 using ::testing::HasSubstr;
 using testing::SetBench;
@@ -353,6 +354,14 @@ TEST(ChainDevice, MisuseIsRefusedByName) {
   options.cache = false;
   const std::string whole = testing::relu_model({std::int64_t{1}, std::int64_t{4}});
   EXPECT_EQ(Program::load(as_byte_span(whole), options).error().code(), Code::kForeignImage);
+  LoadOptions exposing;
+  exposing.on = bench.devices[0];
+  exposing.exposed_values = {"v1"};
+  const auto cut = Program::load(bench.file, exposing);
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().code(), Code::kUnsupported);
+  EXPECT_THAT(cut.error().message(),
+              AllOf(HasSubstr("'network' was cut into parts"), HasSubstr("part network/0")));
   EXPECT_EQ(bench.device->import_fd(0, 16, 0).error().code(), Code::kUnsupported);
   EXPECT_TRUE(bench.device->create_buffer(16, {}));
 }

@@ -75,10 +75,9 @@ LoadOptions with_deadline(const LoadOptions& options) {
 Status late(const Status& failure, const std::string& name, const LoadOptions& options) {
   const double seconds = std::chrono::duration<double>(options.load_timeout).count();
   return failure
-      .wrap(
-          fmt::format("{} is not loaded after {} s: give more time (LoadOptions::load_timeout), or "
-                      "compile it once (corelane compile) and load the program file",
-                      name, seconds))
+      .wrap(fmt::format("{} is not loaded after {} s: give more time (the option load_timeout), or "
+                        "compile it once (corelane compile) and load the program file",
+                        name, seconds))
       .with(Detail::kLimit, fmt::format("{} s", seconds));
 }
 
@@ -96,7 +95,7 @@ Status check_network(const ImageSource& source, const std::string& program,
                         : fmt::format(", the largest value from node {} ({})", need.node, need.op);
   return Status(error(Code::kOutOfMemory,
                       "program '{}' needs {} of memory by its shapes{}; {} are allowed: give more "
-                      "(LoadOptions::load_memory), or export the model with smaller shapes",
+                      "(the option load_memory), or export the model with smaller shapes",
                       program, amount(need.bytes), where, amount(allowed)))
       .with(Detail::kNode, need.node)
       .with(Detail::kOperator, need.op)

@@ -41,7 +41,7 @@ TEST(LoadLimits, ANetworkThatNeedsMoreMemoryIsRefusedBeforeAnEngineSeesIt) {
   EXPECT_EQ(s.code(), Code::kOutOfMemory);
   EXPECT_THAT(s.message(),
               AllOf(HasSubstr("program 'relu' needs "), HasSubstr("(Relu)"),
-                    HasSubstr("; 8192 bytes are allowed"), HasSubstr("LoadOptions::load_memory")));
+                    HasSubstr("; 8192 bytes are allowed"), HasSubstr("the option load_memory")));
   EXPECT_EQ(s.detail(Detail::kOperator), "Relu");
   EXPECT_EQ(s.detail(Detail::kLimit), "8192 bytes");
   o.load_memory = 16384;
@@ -83,7 +83,7 @@ TEST(LoadLimits, ALoadThatTakesTooLongIsGivenUpBetweenSteps) {
   o.load_timeout = Duration{1};
   const Status s = load(o);
   EXPECT_EQ(s.code(), Code::kTimeout);
-  EXPECT_THAT(s.to_string(), AllOf(HasSubstr("LoadOptions::load_timeout"),
+  EXPECT_THAT(s.to_string(), AllOf(HasSubstr("the option load_timeout"),
                                    HasSubstr("the deadline has passed before the model is read")));
   EXPECT_EQ(s.detail(Detail::kLimit), "1e-09 s");
   o.load_timeout = Duration{0};

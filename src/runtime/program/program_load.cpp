@@ -456,6 +456,11 @@ Result<device::PrepareOptions> prepare_options(const device::DeviceInfo& info,
                  info.instance, what);
   };
   if (options.profile_layers && !can.layer_times) return refused("measure layers (profile_layers)");
+  if (!options.exposed_values.empty() && takes(info, kChainImage))
+    return error(Code::kUnsupported,
+                 "'{}' was cut into parts, which cannot expose inner values (exposed_values); load "
+                 "the uncut network, or one part (part {}/0)",
+                 description.part, description.part);
   if (!options.exposed_values.empty() && !can.exposed_values)
     return refused("expose inner values (exposed_values)");
   if (!description.custom_operators.empty() && !can.host_operators)

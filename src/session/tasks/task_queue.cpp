@@ -70,7 +70,7 @@ Status TaskQueue::refused(dispatch::Admission why, Duration waited) const {
   if (why == dispatch::Admission::kPaced) {
     return error(Code::kTimeout,
                  "the pace admits one task per {} us, and no slot came within {} ms; raise "
-                 "submit_timeout, or switch enable_pacing off",
+                 "the submit timeout, or switch enable_pacing off",
                  pacer_.interval().count() / 1000, ms);
   }
   if (why == dispatch::Admission::kCallbacksPending) {
@@ -81,7 +81,7 @@ Status TaskQueue::refused(dispatch::Admission why, Duration waited) const {
   }
   return error(Code::kTimeout,
                "{} tasks wait to be started (max_queue_size {}) and there was no room for this one "
-               "within {} ms; raise max_queue_size or submit_timeout, or use try_run_async",
+               "within {} ms; raise max_queue_size or the submit timeout, or use try_run_async",
                waiting_, max_waiting_, ms);
 }
 

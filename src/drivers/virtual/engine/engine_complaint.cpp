@@ -102,8 +102,9 @@ std::string remedy_of(const Status& refused) {
   };
   if (const std::string_view op = refused.detail(Detail::kOperator); !op.empty())
     return fmt::format(
-        "let the host compute it as a custom operator (compile --custom-op {}, or the option "
-        "custom_operators), or export the model without it",
+        "let the host compute it as a custom operator (compile --custom-op {}, the option "
+        "custom_operators, or in Python SessionOptions.add_custom_operator), or export the model "
+        "without it",
         op);
   if (says("rank has to be known") || says("input type dynamic") || says("with dynamic rank"))
     return "what that node makes is known only when the model runs: fix the open dimensions; "
