@@ -203,7 +203,8 @@ Action add_bench(CLI::App& parent, Global& global) {
       ->check(between(0.001, 86400));
   app->add_option("-n,--count", a->count, "Inferences per point instead of --time")
       ->check(between(1, 1e8));
-  app->add_option("-c,--concurrency", a->concurrency, "Callers; a list sweeps, '1,2,4'")
+  app->add_option("-c,--concurrency", a->concurrency,
+                  "Callers (default: 1); a list sweeps, '1,2,4'")
       ->delimiter(',')
       ->allow_extra_args(false)  // The model may follow.
       ->check(between(1, 1024));
@@ -215,7 +216,7 @@ Action add_bench(CLI::App& parent, Global& global) {
   app->add_option("--seed", a->seed, "Seed of inputs and arrivals")
       ->capture_default_str()
       ->check(between(0, 1e18));
-  app->add_option("--cores", a->cores, "any, any:2, platform, or a list such as 0,2");
+  app->add_option("--cores", a->cores, "any (default), any:2, platform, or a list such as 0,2");
   app->add_flag("--set", a->set,
                 "One thread with an inference set of --concurrency handles instead of callers");
   app->add_option("--timeout", a->timeout_ms, "Deadline of each inference in milliseconds")

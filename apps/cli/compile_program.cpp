@@ -345,9 +345,10 @@ void add_network_options(CLI::App& app, Arguments& a) {
 }
 
 void add_int8_options(CLI::App& app, QuantizeArguments& a) {
-  auto* int8 = app.add_flag("--int8", a.int8,
-                            "Quantize to int8, calibrated by --dataset; a Python with `pip install "
-                            "corelane[quantize]` does it");
+  auto* int8 =
+      app.add_flag("--int8", a.int8,
+                   "Quantize to int8, calibrated by --dataset; needs a Python with corelane, "
+                   "onnxruntime, onnx and pillow");
   auto* dataset = app.add_option(
       "--dataset", a.dataset, "Text file with a sample a line: a picture or .npy for each input");
   int8->needs(dataset);
@@ -385,18 +386,23 @@ Action add_compile(CLI::App& parent, Global& global) {
                   "Chip whose API looks for a program in a folder: --output names the folder")
       ->check(CLI::IsMember(compile_targets()));
   app->footer(
-      "With several models --shape, --dim, --shape-set, --mean, --std, --partial and --state are "
-      "for each;\n"
-      "'PART:' before a value makes it one of that part alone: --shape decoder:ids=1,1");
+      std::string("With several models --shape, --dim, --shape-set, --mean, --std, --partial and "
+                  "--state are for each;\n"
+                  "'PART:' before a value makes it one of that part alone: --shape "
+                  "decoder:ids=1,1\n\n") +
+      parent.get_footer());
   add_network_options(*app, *a);
-  app->add_option("--layout", a->layout, "Layout rank-4 inputs are offered in: nhwc or nchw");
-  app->add_option("--io-dtype", a->io_dtype, "Type float inputs and outputs report (default f16)");
-  auto* batch =
-      app->add_option("--batch", a->batch, "Copies of dimension 0")->check(between(1, 1024));
+  app->add_option("--layout", a->layout,
+                  "Layout rank-4 inputs are offered in: nhwc (default) or nchw");
+  app->add_option("--io-dtype", a->io_dtype,
+                  "Type that float inputs and outputs report: f32, f16 (default), bf16 or f64");
+  auto* batch = app->add_option("--batch", a->batch, "Copies of dimension 0 (default: 1)")
+                    ->check(between(1, 1024));
   app->add_option("--batch-range", a->batch_range,
                   "LOW,HIGH: one program for each of these sizes of dimension 0, such as 1,8")
       ->excludes(batch);
-  app->add_option("--cores", a->cores, "Cores one inference wants")->check(between(1, 64));
+  app->add_option("--cores", a->cores, "Cores one inference wants (default: 1)")
+      ->check(between(1, 64));
   app->add_option("--custom-string", a->custom_string, "Up to 1024 bytes kept in the program");
   add_list(*app, "--custom-op", a->custom_operators,
            "Operator type that the host will implement (repeatable)");

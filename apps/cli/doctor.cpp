@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <thread>
 
 #include "cli/command.h"
@@ -86,6 +87,14 @@ void check_folder(Report& report, const std::string& name, const std::filesystem
   report.add(name, ok, found,
              folder ? fmt::format("make it writable, or set {}", variable)
                     : fmt::format("set {} to a folder that can be made", variable));
+}
+
+void check_cache(Report& report) {
+  const char* given = ::secure_getenv("CORELANE_CACHE");
+  if (given != nullptr && std::string_view(given) == "0")
+    report.add("cache folder", true, "not used: CORELANE_CACHE=0 switches the compile cache off");
+  else
+    check_folder(report, "cache folder", cache_directory(), "CORELANE_CACHE_DIR");
 }
 
 /// What to do where no driver was found for `kind`.
@@ -263,7 +272,7 @@ Action add_doctor(CLI::App& parent, Global& global) {
                fmt::format("library {}, program {}", version(), CORELANE_VERSION_STRING),
                "library and program are of different builds: install both from one");
     check_machine(report);
-    check_folder(report, "cache folder", cache_directory(), "CORELANE_CACHE_DIR");
+    check_cache(report);
     const bool device = check_device(report, *spec);
     check_backend_plugin(report);
     if (!model->empty()) check_program(report, *model, *spec, device);

@@ -284,8 +284,13 @@ Result<int> run(const Global& global, const Arguments& given) {
                      {"forms", forms_json(program)},
                      {"memory", to_json(program.memory())}};
     const auto memory = program.memory();
-    text += fmt::format("Loaded on {}: placement {}, {}; memory weights {}, internal {}, code {}\n",
-                        program.device()->info().instance, placement,
+    const char* constants = program.placement() == device::Placement::kReplicated
+                                ? "constants: a copy for each core"
+                            : program.placement() == device::Placement::kShared
+                                ? "constants: shared by the cores"
+                                : "constants: only the device knows where";
+    text += fmt::format("Loaded on {}: {}, {}; memory weights {}, internal {}, code {}\n",
+                        program.device()->info().instance, constants,
                         program.precompiled() ? "pre-compiled" : "compiled now",
                         human_bytes(memory.weights), human_bytes(memory.internal),
                         human_bytes(memory.code));
@@ -314,7 +319,8 @@ Action add_inspect(CLI::App& parent, Global& global) {
   app->add_flag("--buffers", a->buffers,
                 "The programs of a file as the object runtime gives them: cores, buffers, "
                 "specializations");
-  auto* load = app->add_flag("--load", a->load, "Also load it and show placement and memory");
+  auto* load = app->add_flag(
+      "--load", a->load, "Also load it and show where its constants lie, its engine and memory");
   app->add_option("-d,--device", a->device, "Device for --load")->needs(load);
   return [&global, a] { return run(global, *a); };
 }

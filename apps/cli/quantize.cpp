@@ -45,8 +45,8 @@ Result<Json> answer_in(const std::filesystem::path& folder, const std::string& p
   if (!is_file(folder / "answer.json")) {
     return error(Code::kNotFound,
                  "'{}' could not run the quantizer (exit code {}; its message is above); --int8 "
-                 "needs a Python with `pip install corelane[quantize]`: --python or "
-                 "CORELANE_PYTHON",
+                 "needs a Python with Corelane's wheel and `pip install onnxruntime onnx pillow` "
+                 "(the wheel's extra 'quantize'): --python or CORELANE_PYTHON",
                  python, code);
   }
   CORELANE_ASSIGN(auto bytes, read_file(folder / "answer.json"));

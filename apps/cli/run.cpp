@@ -264,7 +264,7 @@ Action add_run(CLI::App& parent, Global& global) {
       ->capture_default_str();
   app->add_option("--timeout", a->timeout_ms, "Milliseconds after which the run is abandoned")
       ->check(between(0, kLongestMs));
-  app->add_option("--repeat", a->repeat, "Run that many times, report the last")
+  app->add_option("--repeat", a->repeat, "Run that many times (default: 1), report the last")
       ->check(between(1, 1e6));
   app->add_flag("--profile", a->open.profile, "Print the time of each layer");
   add_list(*app, "--expose", a->open.exposed, "Inner values to add as outputs (repeatable)");

@@ -32,7 +32,9 @@ class Cli(CliTest):
         for name in ("devices", "doctor", "compile", "inspect", "validate", "run", "bench", "compare",
                      "qaic-runner", "top", "completion"):
             self.assertIn(name, text)
-            self.assertIn("--help", self.ok(name, "--help").stdout)
+            of_command = self.ok(name, "--help").stdout
+            self.assertIn("--help", of_command)
+            self.assertIn("Exit codes: 0 done", of_command)
 
     def test_devices_shows_three_cores_by_default(self):
         out = json.loads(self.ok("devices", "--json").stdout)
@@ -69,6 +71,11 @@ class Cli(CliTest):
     def test_doctor_is_content_here(self):
         out = json.loads(self.ok("doctor", "--json").stdout)
         self.assertTrue(out["ok"])
+
+    def test_doctor_says_that_the_cache_is_off(self):
+        out = json.loads(self.ok("doctor", "--json", env={"CORELANE_CACHE": "0"}).stdout)
+        found, = [c["found"] for c in out["checks"] if c["check"] == "cache folder"]
+        self.assertIn("CORELANE_CACHE=0", found)
 
     def hostile_model(self):
         """Every name in it would clear a screen and forge a line."""
@@ -236,7 +243,7 @@ class Cli(CliTest):
         self.ok("compile", self.path / "small.onnx", "-o", program, "--dim", "N=1", "--remove-weights")
         segments = json.loads(self.ok("inspect", program, "--json").stdout)["segments"]
         self.assertEqual([s["size"] for s in segments if s["kind"] == "constants"], [0])
-        self.fails(3, "run", program, "--random", parts=["compiled without its weights", "weights_of"])
+        self.fails(3, "run", program, "--random", parts=["compiled without its weights", "weights_from in Python"])
 
     def test_external_data_stay_in_the_folder_of_the_model(self):
         folder, outside = self.path / "strict", self.path / "outside"

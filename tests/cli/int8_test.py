@@ -99,13 +99,13 @@ class Int8(CliTest):
         python.write_text('#!/bin/sh\necho "No module named corelane" >&2\nexit 1\n')
         python.chmod(0o755)
         words = ("compile", self.path / "tanh.onnx", "--int8", "--dataset", self.path / "list.txt")
-        self.fails(3, *words, "--python", python, parts=("No module named", "pip install corelane[quantize]"))
+        self.fails(3, *words, "--python", python, parts=("No module named", "pip install onnxruntime onnx pillow"))
         self.fails(3, *words, env={"CORELANE_PYTHON": str(self.path / "nowhere")}, parts=("nowhere", "--python"))
         without = self.path / "without"
         without.mkdir()
         (without / "sitecustomize.py").write_text("import sys\nsys.modules['onnxruntime'] = None\n")
         self.fails(3, *words, env={"PYTHONPATH": str(without)},
-                   parts=("onnxruntime", "pip install corelane[quantize]"))
+                   parts=("onnxruntime", "pip install onnxruntime onnx pillow"))
 
     def test_an_interrupted_compile_leaves_no_folder(self):
         interrupted_leaves_no_folder(self, "compile", self.path / "tanh.onnx", "--int8", "--dataset",

@@ -106,8 +106,10 @@ void add_write_options(CLI::App& app, RunnerOptions& o) {
 }
 
 void add_profiling_options(CLI::App& app, RunnerProfiling& p) {
-  add_list(app, "--aic-profiling-type,--aic-profiling-format", p.types,
-           "latency, trace, raw_device_stats, latency_stream or trace_stream (repeatable)")
+  add_list(
+      app, "--aic-profiling-type,--aic-profiling-format", p.types,
+      "latency, trace, raw_device_stats, latency_stream or trace_stream (repeatable); stats is "
+      "refused: see corelane run --profile")
       ->check(CLI::IsMember(
           {"latency", "trace", "stats", "raw_device_stats", "latency_stream", "trace_stream"}));
   app.add_option("--aic-profiling-start-iter", p.start_iteration,
@@ -267,7 +269,8 @@ bool RunnerWrite::takes(std::uint64_t number) const {
 }
 
 void add_runner_options(CLI::App& app, RunnerOptions& o) {
-  app.add_option("-t,--test-data", o.program, "Folder with programqpc.bin, or a program file")
+  app.add_option("-t,--test-data", o.program,
+                 "Folder with programqpc.bin, a program file, or an ONNX model")
       ->required();
   auto* device = app.add_option("-d,--dev,--aic-device-id", o.device,
                                 "Number of a device in CORELANE_QAIC_DEVICES, or a device's text "

@@ -100,7 +100,7 @@ std::string watch_table(const std::vector<CoreRow>& rows) {
     if (text.empty() || row.device != device) {
       device = row.device;
       text += fmt::format("{}\n{:>4} {:>8} {:>10} {:>10} {:>6}  {:<24} {}\n", printable(device),
-                          "core", "busy", "jobs", "jobs/s", "queue", "holder", "set");
+                          "core", "busy", "jobs", "jobs/s", "queue", "holder", "programs");
     }
     text += fmt::format("{:>4} {:>8} {:>10} {:>10} {:>6}  {:<24} {}\n", row.core, percent(row.busy),
                         number(row.jobs), number(row.rate, "{:.1f}"), number(row.waiting),
@@ -110,7 +110,7 @@ std::string watch_table(const std::vector<CoreRow>& rows) {
   const auto sets = set_rows(rows);
   if (sets.empty()) return text + "no core is held by a lease\n";
   text += fmt::format("{:>13} {:>10} {:>10} {:>6}  {:<24} {}\n", "busy", "cores", "jobs/s", "queue",
-                      "holder", "set");
+                      "holder", "programs");
   for (const SetRow& set : sets) {
     text += fmt::format("{:>13} {:>10} {:>10} {:>6}  {:<24} {}\n", percent(set.busy),
                         fmt::format("{}", fmt::join(set.cores, ",")), number(set.rate, "{:.1f}"),

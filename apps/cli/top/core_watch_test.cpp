@@ -53,6 +53,7 @@ TEST(CoreRows, ACoreThatNobodyHasIsARowOfItsOwn) {
   EXPECT_EQ(rows[0].core, 3U);
   EXPECT_TRUE(rows[0].process.empty());
   EXPECT_THAT(watch_table(rows), HasSubstr("no core is held"));
+  EXPECT_THAT(watch_table(rows), HasSubstr("programs\n"));
 }
 
 TEST(SetRows, CoresOfOneProcessAndProgramAreTogether) {
