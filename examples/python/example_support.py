@@ -151,7 +151,8 @@ def options_of(description: str) -> argparse.ArgumentParser:
     """The options of every example."""
     parser = argparse.ArgumentParser(description=description.split("\n\n")[0],
                                      formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--device", help="such as virtual:generic:4; None: CORELANE_DEVICE, else virtual:rk3588")
+    parser.add_argument("--device", help="device text, such as virtual:generic:4; None: that of "
+                        "CORELANE_DEVICE, else the session's own")
     parser.add_argument("--check", action="store_true", help="compare the answers with onnxruntime's")
     return parser
 

@@ -12,4 +12,4 @@ except ModuleNotFoundError as missing:
     if not (missing.name or "").startswith("google"):
         raise
     raise ImportError("corelane.QAicApi_pb2 needs the package protobuf, which is not installed; "
-                      "pip install 'corelane[qaic]', or pip install protobuf") from missing
+                      "`pip install protobuf`") from missing

@@ -43,7 +43,7 @@ def get_available_providers() -> list:
 
 
 def get_all_providers() -> list:
-    """The same: every provider of this build is available."""
+    """As get_available_providers(): every provider of this build is available."""
     return list(_AVAILABLE)
 
 

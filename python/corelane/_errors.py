@@ -96,7 +96,8 @@ class NotFound(RuntimeError):
 
 
 class Timeout(RuntimeException, TimeoutError):
-    """A call that waited longer than it may: for room in the queue, for its pace, or for its end."""
+    """A limit of time has passed: of a call that waits for room in the queue, for its pace or for its end; of a run
+    (run_timeout_ms, corelane.timeout_ms); of a load (load_timeout_ms)."""
 
 
 class Busy(Fail):

@@ -28,8 +28,9 @@ class RKNNLite(RuntimeDoor):
 
     def init_runtime(self, target: Any = None, device_id: Any = None, async_mode: bool = False,
                      core_mask: int = RuntimeDoor.NPU_CORE_AUTO) -> int:
-        """Opens the model on the device that CORELANE_DEVICE names, else on the virtual one. target: None, a
-        platform, or a device such as "virtual:generic:4"; device_id has no effect."""
+        """Opens the model on `target` where that is a device such as "virtual:generic:4" (a text with a colon), else on
+        the device that CORELANE_DEVICE names, else on the virtual one of the platform `target`, rk3588 where it
+        is None. device_id has no effect."""
         return self._code("init_runtime", lambda: self._open(self._device(target, device_id), core_mask,
                                                              async_mode))
 

@@ -209,7 +209,7 @@ except MemoryError as refused:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE,
                               check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn("pip install 'corelane[qaic]'", done.stdout)
+        self.assertIn("`pip install protobuf`", done.stdout)
 
 
 if __name__ == "__main__":

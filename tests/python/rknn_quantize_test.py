@@ -178,7 +178,7 @@ class Int8(ToolkitCase):
             start = f"import os; os.chdir({self.folder!r}); MISSING = {missing!r}\n"
             done = child(start + textwrap.dedent(code))
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("pip install corelane[quantize]", done.stderr)
+            self.assertIn("pip install onnxruntime onnx pillow", done.stderr)
             self.assertIn(missing, done.stderr)
             self.assertEqual(done.stdout, "")
 

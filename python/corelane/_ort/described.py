@@ -75,11 +75,11 @@ class Described:
     _provider_options = Shown(lambda self: self.get_provider_options())
 
     def get_native_inputs(self) -> list[NodeArg]:
-        """As the program has them: quantized types with scale and zero point."""
+        """Inputs as the program has them: quantized types with scale and zero point."""
         return [self._node(d) for d in self._native.native_inputs()]
 
     def get_native_outputs(self) -> list[NodeArg]:
-        """The same for outputs."""
+        """Outputs as the program has them: quantized types with scale and zero point."""
         return [self._node(d) for d in self._native.native_outputs()]
 
     def get_overridable_initializers(self) -> list[NodeArg]:

@@ -39,7 +39,10 @@ _OPTIONAL = ("schedule", "tp_mode", "device", "profile")
 
 
 def make_provider_options(schedule=None, tp_mode=None, threads_per_core=None, **options) -> dict[str, Any]:
-    """A dict of provider options, without those that are None.
+    """A dict of provider options, without those that are None. Further names: placement, enable_pacing,
+    disable_dup_context, max_queue_size, submit_timeout_ms, run_timeout_ms, sequential_callbacks,
+    max_pending_callbacks, layout, device, profile, output_form, custom_operators, precision, fast_math, normalize,
+    cache, engine, time_engines, static_forms, load_timeout_ms, load_memory, part. See docs/apis/python.md.
 
     ValueError when schedule and tp_mode are both given; TypeError for an unknown name."""
     given = {"schedule": schedule, "tp_mode": tp_mode, "threads_per_core": threads_per_core, **options}

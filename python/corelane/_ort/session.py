@@ -269,8 +269,8 @@ class InferenceSession(Described):
 
     async def run_awaitable(self, output_names: Sequence[str] | None, input_feed: Any,
                             run_options: Any = None) -> list:
-        """The same for asyncio. While the queue is full a thread of the loop's executor waits. A cancelled
-        await cancels its task, or the samples of its batch, unless they run."""
+        """submit() for asyncio: awaits the outputs. While the queue is full a thread of the loop's executor waits.
+        A cancelled await cancels its task, or the samples of its batch, unless they run."""
         given, batch = self._terms(run_options)
         terms = (given or _native.Terms()).of_one_call()
         output_names = listed(output_names)

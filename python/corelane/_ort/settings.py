@@ -102,10 +102,11 @@ def _read(kind: type, value: Any) -> Any:
 
 
 class _Setting:
-    """A typed attribute with a default."""
+    """A typed attribute with a default. effect: its help text, where it has an effect."""
 
-    def __init__(self, kind: type, default: Any):
+    def __init__(self, kind: type, default: Any, effect: str = "Has no effect here."):
         self.kind, self.default = kind, default
+        self.__doc__ = f"{effect} Default: {default if isinstance(default, enum.Enum) else repr(default)}."
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -124,7 +125,8 @@ class SessionOptions:
     __slots__ = ("_values", "_entries", "_dims", "_denotations", "_operators", "_initializers", "_external",
                  "_files")
 
-    intra_op_num_threads = _Setting(int, 0)
+    intra_op_num_threads = _Setting(int, 0, "1: a call that is alone takes one core, not all. Not with an RKNN "
+                                    "provider.")
     inter_op_num_threads = _Setting(int, 0)
     graph_optimization_level = _Setting(GraphOptimizationLevel, GraphOptimizationLevel.ORT_ENABLE_ALL)
     execution_mode = _Setting(ExecutionMode, ExecutionMode.ORT_SEQUENTIAL)
@@ -132,9 +134,9 @@ class SessionOptions:
     enable_cpu_mem_arena = _Setting(bool, True)
     enable_mem_pattern = _Setting(bool, True)
     enable_mem_reuse = _Setting(bool, True)
-    enable_profiling = _Setting(bool, False)
-    profile_file_prefix = _Setting(str, "onnxruntime_profile_")
-    optimized_model_filepath = _Setting(str, "")
+    enable_profiling = _Setting(bool, False, "Whether the session's tasks are recorded for end_profiling().")
+    profile_file_prefix = _Setting(str, "onnxruntime_profile_", "How the name of that file begins.")
+    optimized_model_filepath = _Setting(str, "", "Where the session's model is written; empty: nowhere.")
     log_severity_level = _Setting(int, -1)
     log_verbosity_level = _Setting(int, 0)
     logid = _Setting(str, "")
@@ -195,7 +197,7 @@ class SessionOptions:
         self._initializers[name] = ortvalue
 
     def add_external_initializers(self, external_initializer_names: list, ort_values: list) -> None:
-        """The same for initializers that the model has in other files."""
+        """As add_initializer(), for initializers that the model has in other files."""
         if len(external_initializer_names) != len(ort_values):
             raise RuntimeError(f"{len(external_initializer_names)} names and {len(ort_values)} values were given; "
                                "one value belongs to each name")

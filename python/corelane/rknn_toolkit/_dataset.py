@@ -109,7 +109,7 @@ def _open_picture(path: str) -> Any:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
         raise UsageError(f"{path}: pictures are read by Pillow, which is not installed; "
-                         "`pip install corelane[quantize]`, or give .npy files") from None
+                         "`pip install pillow`, or give .npy files") from None
     try:
         return Image.open(path)
     except UnidentifiedImageError:

@@ -1,4 +1,4 @@
-"""int8 by ONNX Runtime's quantizer, which is an optional extra: `pip install corelane[quantize]`."""
+"""int8 by ONNX Runtime's quantizer, which is the wheel's optional extra `quantize`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._floats import remaining, too_fine
 from ._network import Network, is_foreign, node_text
 from ._preparing import prepare
 
-EXTRA = "`pip install corelane[quantize]`"
+EXTRA = "`pip install onnxruntime onnx pillow` (the extra 'quantize' of Corelane's wheel)"
 _alone = threading.Lock()  # sys.stdout is the whole process's.
 _NAMED = 12  # Of what stays float, in the warning.
 _CHANNELS_SINCE = 13  # The operator set in which DequantizeLinear has an axis.
