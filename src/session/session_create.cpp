@@ -43,13 +43,13 @@ void decide_duplication(SessionParts& parts, bool shares_weights) {
 }
 
 Status make_contexts(SessionParts& parts, const ModelSource& source) {
-  CORELANE_ASSIGN(Context first, parts.programs.front().new_context());
+  CORELANE_ASSIGN(Context first, parts.programs.front().new_context({.keep_states = false}));
   parts.contexts.push_back(std::move(first));
   while (parts.contexts.size() < parts.cores.size()) {
     if (parts.options.disable_dup_context) {
       CORELANE_ASSIGN(Program program, load(source, parts.options.load));
       parts.programs.push_back(std::move(program));
-      CORELANE_ASSIGN(Context context, parts.programs.back().new_context());
+      CORELANE_ASSIGN(Context context, parts.programs.back().new_context({.keep_states = false}));
       parts.contexts.push_back(std::move(context));
     } else {
       CORELANE_ASSIGN(Context context, parts.contexts.front().duplicate());

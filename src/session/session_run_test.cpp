@@ -181,6 +181,20 @@ TEST(SessionRun, OpenShapesFollowTheInputs) {
   EXPECT_EQ(session.run({item("x", v, Shape{2, 3})}).error().code(), Code::kShapeMismatch);
 }
 
+TEST(SessionRun, AStateIsAnOrdinaryInputAndOutput) {
+  SessionBench bench("null:rk3588");
+  SessionOptions options = bench.options();
+  options.load.import.states = {{"y", "x"}};
+  Session session =
+      testing::make_session(testing::relu_model({std::string("N"), std::int64_t{2}}), options);
+  for (const std::int64_t n : {1, 2, 1}) {
+    const std::vector<float> v(static_cast<std::size_t>(2 * n), static_cast<float>(n));
+    const auto outputs = session.run({item("x", v, Shape{n, 2})});
+    ASSERT_TRUE(outputs) << outputs.error().to_string();
+    EXPECT_EQ(floats_of(outputs->front()), v);
+  }
+}
+
 TEST(SessionRun, ListedShapesRunAndOthersAreToldTheList) {
   SessionBench bench("null:rk3588");
   SessionOptions options = bench.options();

@@ -52,6 +52,13 @@ struct StateSlice {
   ByteSpan bytes;                   ///< Dense, in the state's element type; read by the call.
 };
 
+/// What a context does with what its user does not bind.
+struct ContextOptions {
+  /// The program's states (ProgramDescription::states) stay with the context from run to run.
+  /// False: their inputs and outputs are ordinary ones, for users that bring and take the values.
+  bool keep_states = true;
+};
+
 /// How one inference runs. The defaults: the program's cores, no deadline, no fences.
 struct RunOptions {
   /// Default: any core; a program's own wish is applied to "any". Of a context that an Activation

@@ -109,7 +109,7 @@ class CORELANE_API Program {
   /// long as the program.
   ByteSpan constants() const noexcept;
   /// A context of its own, for one caller at a time; weights are shared with the others.
-  Result<Context> new_context() const;
+  Result<Context> new_context(const ContextOptions& options = {}) const;
 
  private:
   friend class Context;

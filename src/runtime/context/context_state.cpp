@@ -75,14 +75,15 @@ ContextState& ContextState::none() noexcept {
 
 /// Prepares nothing: the program has its first executable since it was loaded.
 Result<std::shared_ptr<ContextState>> ContextState::create(
-    std::shared_ptr<ProgramState> program, std::shared_ptr<ActivationState> activation) {
+    std::shared_ptr<ProgramState> program, std::shared_ptr<ActivationState> activation,
+    const ContextOptions& options) {
   auto state = std::make_shared<ContextState>();
   state->program_ = std::move(program);
   state->activation_ = std::move(activation);
   const ProgramDescription& description = state->program_->description;
   state->inputs_.resize(description.inputs.size());
   state->outputs_.resize(description.outputs.size());
-  state->init_states();
+  if (options.keep_states) state->init_states();
   runtime::ExecutableSet::Entry first = state->program_->executables->first();
   std::vector<Shape> shapes =
       first.executable == nullptr ? runtime::declared_shapes(description) : first.shapes;
@@ -98,7 +99,7 @@ Result<std::shared_ptr<ContextState>> ContextState::duplicate() const {
   copy->activation_ = activation_;
   copy->inputs_.resize(program_->description.inputs.size());
   copy->outputs_.resize(program_->description.outputs.size());
-  copy->init_states();
+  if (!states_.links.empty()) copy->init_states();
   runtime::ExecutableSet::Entry entry;
   std::vector<Shape> shapes;
   {

@@ -35,7 +35,8 @@ struct ContextState {
   static ContextState& none() noexcept;
   /// `activation`: whose cores it runs on; null: those of the device.
   static Result<std::shared_ptr<ContextState>> create(
-      std::shared_ptr<ProgramState> program, std::shared_ptr<ActivationState> activation = nullptr);
+      std::shared_ptr<ProgramState> program, std::shared_ptr<ActivationState> activation = nullptr,
+      const ContextOptions& options = {});
   Result<std::shared_ptr<ContextState>> duplicate() const;
 
   Status set_input_shapes(const std::vector<Shape>& shapes);

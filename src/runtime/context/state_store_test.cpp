@@ -68,6 +68,20 @@ TEST(ContextKept, EachRunBeginsWithWhatTheLastOneLeft) {
   EXPECT_THAT(kept.state(), ElementsAre(127, 127));
 }
 
+TEST(ContextKept, NotByAContextWhoseUserBringsTheValues) {
+  const FakeConfig config = stepping({Shape::kOpen, 2});
+  const FakeSetup setup(config, keeping(config));
+  const Context first = setup.program.new_context({.keep_states = false}).value();
+  for (Context context : {first, first.duplicate().value()}) {
+    EXPECT_TRUE(context.states().value().empty());
+    for (const std::int64_t n : {1, 2, 1}) {
+      ASSERT_TRUE(context.set_input_shapes({Shape{n, 2}}).ok());
+      const Status ran = context.run();
+      EXPECT_TRUE(ran.ok()) << ran.to_string();
+    }
+  }
+}
+
 TEST(ContextKept, ItIsSetAndMadeZeros) {
   Kept kept;
   ASSERT_TRUE(kept.set({5, 6}).ok());

@@ -167,11 +167,11 @@ ByteSpan Program::constants() const noexcept {
   return state_ == nullptr ? ByteSpan() : state_->executables->source().constants;
 }
 
-Result<Context> Program::new_context() const {
+Result<Context> Program::new_context(const ContextOptions& options) const {
   if (state_ == nullptr) return error(Code::kWrongState, "this program was never loaded");
   return no_throw("making a context", [&]() -> Result<Context> {
     Context context;
-    CORELANE_ASSIGN(context.state_, ContextState::create(state_));
+    CORELANE_ASSIGN(context.state_, ContextState::create(state_, nullptr, options));
     return context;
   });
 }

@@ -177,7 +177,7 @@ Status ProgramBackend::check_rows(const std::vector<TensorDesc>& descs) const {
 Status ProgramBackend::init(const Config& config, const SharedDict& shared) {
   CORELANE_TRY(load(config, shared));
   CORELANE_ASSIGN(run_options_.priority, level(config, "priority", 0, -128, 127));
-  CORELANE_ASSIGN(context_, program_.new_context());
+  CORELANE_ASSIGN(context_, program_.new_context({.keep_states = false}));
   CORELANE_TRY(read_range(config));
   // What is wrong with an output surfaces here, not in the first call.
   CORELANE_TRY(set_batch(max_));

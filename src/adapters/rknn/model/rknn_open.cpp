@@ -89,7 +89,7 @@ Status check_tensor(const IoEntry& entry) {
 Result<std::vector<Frame>> make_frames(const Program& program, const ModelFacts& facts) {
   std::vector<Frame> frames;
   for (std::size_t i = 0; i < (facts.asynchronous() ? 2 : 1); ++i) {
-    CORELANE_ASSIGN(Context context, program.new_context());
+    CORELANE_ASSIGN(Context context, program.new_context({.keep_states = false}));
     if (const std::vector<Shape> shapes = first_shapes(*facts.description); !shapes.empty())
       CORELANE_TRY(context.set_input_shapes(shapes));
     frames.push_back({.context = std::move(context)});
