@@ -360,7 +360,7 @@ TEST(ChainDevice, MisuseIsRefusedByName) {
   const auto cut = Program::load(bench.file, exposing);
   ASSERT_FALSE(cut);
   EXPECT_EQ(cut.error().code(), Code::kUnsupported);
-  EXPECT_THAT(cut.error().message(),
+  EXPECT_THAT(cut.error().to_string(),
               AllOf(HasSubstr("'network' was cut into parts"), HasSubstr("part network/0")));
   EXPECT_EQ(bench.device->import_fd(0, 16, 0).error().code(), Code::kUnsupported);
   EXPECT_TRUE(bench.device->create_buffer(16, {}));
