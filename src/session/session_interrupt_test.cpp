@@ -1,5 +1,6 @@
 // Every wait of a session can be interrupted, and loses nothing.
 #include "dispatch/interrupt_poll.h"
+#include "runtime/testing/hooked_device.h"
 #include "session/testing/session_bench.h"
 
 namespace corelane {
@@ -40,6 +41,32 @@ TEST_F(InterruptedWaits, ForRoomInTheQueueEndWithoutATask) {
   EXPECT_EQ(session.statistics().accepted, 2U);
   bench.run_out(session);
   EXPECT_EQ(session.statistics().failed, 0U);
+}
+
+TEST(InterruptedRuns, AreTasksInShapesThatAreNotKnownToBeShort) {
+  std::size_t tasks = 0;  // A run in its caller's thread is not submitted.
+  const auto device = std::make_shared<HookedDevice>(
+      open("null:generic:1?a=1us"), [&tasks](std::size_t, const device::Submission&) -> Status {
+        ++tasks;
+        return {};
+      });
+  SessionOptions options;
+  options.load.on = device;
+  options.load.cache = false;
+  Session session = make_session(relu_model({std::string("N"), std::int64_t{2}}), options);
+  CallOptions call;
+  call.interrupted = [] { return false; };
+  const auto tasks_of = [&](std::int64_t n) {
+    const std::size_t before = tasks;
+    const std::vector<float> x(static_cast<std::size_t>(2 * n));
+    EXPECT_TRUE(session.run({item("x", x, Shape{n, 2})}, call));
+    return tasks - before;
+  };
+  EXPECT_EQ(tasks_of(2), 1U) << "no run has ended";
+  EXPECT_EQ(tasks_of(2), 0U);
+  EXPECT_EQ(tasks_of(1), 0U) << "smaller";
+  EXPECT_EQ(tasks_of(3), 1U) << "larger";
+  EXPECT_EQ(tasks_of(3), 0U);
 }
 
 TEST_F(InterruptedWaits, OfABatchCancelItsWaitingSamples) {

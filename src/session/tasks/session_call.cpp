@@ -14,9 +14,6 @@
 namespace corelane::session {
 namespace {
 
-/// Blocking calls that may be interrupted run in the caller's thread only where they are short.
-constexpr Duration kShort = std::chrono::milliseconds(50);
-
 /// Outputs bound to memory without a keep_alive, for a call whose caller may return before its end:
 /// they are written to memory of the session, and copied when the call is done.
 class LentOutputs {
@@ -103,9 +100,14 @@ bool SessionCore::may_run_in_place(const CallOptions& options) const {
   // Work of others on the device: this call might have to wait for it.
   const device::DeviceCounters counters = device_->counters();
   if (counters.submitted > counters.completed) return false;
-  if (!options.interrupted) return true;
-  const Duration average(average_.load(std::memory_order_relaxed));
-  return average > Duration{0} && average < kShort;
+  return true;
+}
+
+/// Calls that may be interrupted run in their caller's thread, where nobody asks, if they are short.
+/// The average says nothing of other shapes.
+bool SessionCore::is_short(const Call& call) const {
+  return ShortRuns::is_short(queue_.average_device_time()) &&
+         (!model_.has_open_shapes() || short_runs_.cover(call.inputs));
 }
 
 Result<Outputs> SessionCore::run(Call call, const CallOptions& options) {
@@ -117,7 +119,9 @@ Result<Outputs> SessionCore::run(Call call, const CallOptions& options) {
     const MutexLock lock(mutex_);
     // Context and number are taken under one lock: tasks are numbered in the order in which they
     // start.
-    if (auto taken = queue_.start_in_place(now)) start = start_of(std::move(*taken));
+    const bool here = !options.interrupted || is_short(call);
+    if (auto taken = here ? queue_.start_in_place(now) : std::nullopt)
+      start = start_of(std::move(*taken));
   }
   // If it must wait, it does so as a task, so that it can be cancelled.
   if (!start) return run_queued(std::move(call), options);

@@ -278,8 +278,12 @@ void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionT
 
 void SessionCore::release(const SessionWorker& worker, const Status& status, Duration device_time) {
   queue_.release(worker.index(), status, device_time);
-  // Read by run() without the lock.
-  average_.store(queue_.average_device_time().count(), std::memory_order_relaxed);
+  if (!model_.has_open_shapes() || !status.ok() || !ShortRuns::is_short(device_time)) return;
+  // Without memory for it the next call of these shapes is a task.
+  static_cast<void>(no_throw("noting the shapes of a run", [&]() -> Status {
+    short_runs_.note(worker.shapes());
+    return {};
+  }));
 }
 
 std::vector<CallInput> SessionCore::take_inputs(SessionTask& task) noexcept {

@@ -12,7 +12,6 @@
 /// run() takes a shorter way when a context is idle: the caller runs in its own thread.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -31,6 +30,7 @@
 #include "session/tasks/abandoned_calls.h"
 #include "session/tasks/perf_line.h"
 #include "session/tasks/session_threads.h"
+#include "session/tasks/short_runs.h"
 #include "session/tasks/task_queue.h"
 
 namespace corelane::session {
@@ -114,6 +114,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   Result<Outputs> wait_for(const std::shared_ptr<SessionTask>& task, FutureState& future,
                            const CallOptions& options);
   bool may_run_in_place(const CallOptions& options) const;
+  bool is_short(const Call& call) const CORELANE_REQUIRES(mutex_);
   /// submit_task() for a caller that goes on; false when it would have to wait and may not.
   Result<bool> submit_call(const std::shared_ptr<SessionTask>& task, const CallOptions& options,
                            bool waits);
@@ -170,13 +171,12 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   const std::optional<device::CoreSet> all_cores_;  ///< Of the schedule, for tasks that are alone.
   const SessionThreads threads_;
   AbandonedCalls abandoned_;
-  /// For callers that decide, before they lock, whether to run in their own thread.
-  std::atomic<Duration::rep> average_{0};
 
   mutable Mutex mutex_{LockRank::kSession};
   std::condition_variable room_;   ///< A task left the queue, or none enters any more.
   std::condition_variable quiet_;  ///< The last task was delivered, or its callback returned.
   TaskQueue queue_ CORELANE_GUARDED_BY(mutex_);
+  ShortRuns short_runs_ CORELANE_GUARDED_BY(mutex_);  ///< Of a model with open shapes.
   dispatch::CallbackOrder<std::function<void()>> order_ CORELANE_GUARDED_BY(mutex_);
   std::vector<Program> programs_ CORELANE_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<SessionWorker>> workers_ CORELANE_GUARDED_BY(mutex_);

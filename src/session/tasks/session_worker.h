@@ -25,6 +25,8 @@ class SessionWorker {
 
   std::int32_t core() const noexcept { return core_; }
   std::size_t index() const noexcept { return index_; }
+  /// Of the inputs of its last call; only where they may change.
+  const std::vector<Shape>& shapes() const noexcept { return shapes_; }
 
   /// Cores of the runs to come; without them, its own again.
   void widen(std::optional<device::CoreSet> cores) noexcept { wide_ = cores; }

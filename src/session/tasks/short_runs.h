@@ -1,0 +1,36 @@
+/// How large the inputs of a run may be that is known to be short.
+#pragma once
+
+#include <algorithm>
+#include <ranges>
+#include <vector>
+
+#include "session/tasks/call.h"
+
+namespace corelane::session {
+
+/// The inputs of the last run that was short. Runs of the same and of smaller dimensions are short,
+/// too; others may take any time. A value, no lock.
+class ShortRuns {
+ public:
+  static bool is_short(Duration device_time) noexcept {
+    return device_time > Duration{0} && device_time < std::chrono::milliseconds(50);
+  }
+  bool cover(const std::vector<CallInput>& inputs) const noexcept {
+    return std::ranges::equal(inputs, shapes_, fits, &shape_of);
+  }
+  /// A short run had these shapes.
+  void note(const std::vector<Shape>& shapes) {
+    if (!std::ranges::equal(shapes, shapes_, fits)) shapes_ = shapes;
+  }
+
+ private:
+  static const Shape& shape_of(const CallInput& input) noexcept { return input.view.shape; }
+  static bool fits(const Shape& shape, const Shape& known) noexcept {
+    return std::ranges::equal(shape.dims(), known.dims(), std::ranges::less_equal{});
+  }
+
+  std::vector<Shape> shapes_;
+};
+
+}  // namespace corelane::session
