@@ -20,6 +20,24 @@ constexpr std::size_t kKeptExecutables = 32;
 /// memory and, in turns, in the caches, which a comparison of two does not show.
 constexpr double kWorthAnother = 0.9;
 
+/// False for failures that other shapes would not change.
+bool blames_network(Code code) {
+  switch (code) {
+    case Code::kWrongState:
+    case Code::kDeviceLost:
+    case Code::kDeviceReset:
+    case Code::kOutOfMemory:
+    case Code::kOutOfCores:
+    case Code::kBusy:
+    case Code::kIo:
+    case Code::kTimeout:
+    case Code::kCancelled:
+      return false;
+    default:
+      return true;
+  }
+}
+
 std::vector<Shape> shapes_of(const device::Executable& executable) {
   std::vector<Shape> shapes;
   for (const TensorDesc& input : executable.inputs()) shapes.push_back(input.shape);
@@ -116,8 +134,7 @@ Status ExecutableSet::prepare_dynamic(const std::vector<Shape>& declared) {
   if (frozen && form_for(declared) == nullptr && form_for(*frozen) != nullptr && add(*frozen).ok())
     return {};
   Status reason = add(declared);
-  // In a wrong state other shapes change nothing.
-  if (reason.ok() || flat || reason.code() == Code::kWrongState) return reason;
+  if (reason.ok() || flat || !blames_network(reason.code())) return reason;
   // Nor where an operator is missing.
   if (!reason.detail(Detail::kOperator).empty()) return reason;
   if (frozen) {

@@ -107,5 +107,18 @@ TEST(ExecutableSet, ALostOneIsPreparedAgainAndTheOthersGo) {
   EXPECT_EQ(open.set.all().size(), 2U);
 }
 
+TEST(ExecutableSet, AFailureThatOtherShapesWouldNotChangeIsHandedOn) {
+  for (const Code code : {Code::kDeviceLost, Code::kOutOfMemory, Code::kTimeout}) {
+    Open open;
+    int asked = 0;
+    open.device->on_prepare = [&](const device::PrepareOptions&) -> Status {
+      return ++asked == 1 ? Status(error(code, "for now")) : Status();
+    };
+    const Status failed = open.set.prepare_first();
+    EXPECT_EQ(failed.code(), code) << "with the batch fixed";
+    EXPECT_EQ(failed.message(), "for now");
+  }
+}
+
 }  // namespace
 }  // namespace corelane::runtime
