@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "onnx/onnx_test_model.h"
 
 namespace corelane::onnx {
@@ -282,8 +285,14 @@ TEST(OnnxImport, MeanAndStdBelongToRankFourInputs) {
   options.mean[""] = {1, 2};
   EXPECT_EQ(relu().import(options).error().code(), Code::kInvalidArgument);
   options.mean[""] = {1};
-  options.std["x"] = {0};
-  EXPECT_EQ(relu().import(options).error().code(), Code::kInvalidArgument);
+  for (const float bad : {0.0F, std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    options.std["x"] = {bad};
+    EXPECT_THAT(relu().import(options).error().message(), HasSubstr("other than 0"));
+  }
+  options.std["x"] = {1};
+  options.mean[""] = {std::nanf("")};
+  EXPECT_THAT(relu().import(options).error().message(), HasSubstr("mean for input 'x' holds nan"));
+  options.mean[""] = {1};
   options.std = {{"z", {1.0f}}};
   EXPECT_THAT(relu().import(options).error().message(), HasSubstr("'z'"));
 }

@@ -137,6 +137,13 @@ TEST(Future, CoroutinesGoOnInTheCallbackThread) {
   EXPECT_EQ(refused.get_future().get(), Code::kInvalidArgument);
 }
 
+TEST(CallControl, WhatIsMovedFromIsTheSameSwitch) {
+  CallControl first;
+  const CallControl second = std::move(first);  // NOLINT(performance-move-const-arg): under test.
+  first.terminate();                            // NOLINT(bugprone-use-after-move)
+  EXPECT_TRUE(second.terminated());
+}
+
 TEST(CallControl, TerminateFailsQueuedTasksAtOnceAndLaterOnesUntilReset) {
   SessionBench bench("null:rk3588?a=10ms");
   SessionOptions options = bench.options();

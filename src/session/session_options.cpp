@@ -87,6 +87,22 @@ Status positive(std::string_view name, std::int64_t value) {
                value);
 }
 
+/// `last`: the largest enumerator.
+template <class E>
+Status enumerator(std::string_view name, E value, E last) {
+  if (value <= last) return {};
+  return error(Code::kInvalidArgument, "{} is {}, which is none of its values; 0 to {} are", name,
+               static_cast<int>(value), static_cast<int>(last));
+}
+
+Status check_enumerators(const SessionOptions& options) {
+  if (options.tp_mode) CORELANE_TRY(enumerator("tp_mode", *options.tp_mode, TpMode::kCores012));
+  CORELANE_TRY(enumerator("placement", options.placement, PlacementPolicy::kAdaptive));
+  CORELANE_TRY(enumerator("layout", options.layout, InputLayout::kAny));
+  CORELANE_TRY(enumerator("input_rules", options.input_rules, InputRules::kLenient));
+  return enumerator("output_form", options.output_form, OutputForm::kRaw);
+}
+
 }  // namespace
 
 Result<std::vector<std::size_t>> parse_schedule(std::string_view text) {
@@ -148,6 +164,7 @@ device::CoreSet cores_of(TpMode mode) noexcept {
 }
 
 Status check(const SessionOptions& options, std::size_t cores) {
+  CORELANE_TRY(check_enumerators(options));
   if (!options.schedule.empty() && options.tp_mode) {
     return error(Code::kInvalidArgument,
                  "schedule and tp_mode exclude each other; leave one of them out");

@@ -98,6 +98,11 @@ TEST(SessionOptionsCheck, NumbersOutOfRangeAreRefused) {
   EXPECT_TRUE(refused([](auto& o) { o.max_queue_size = -1; }));
   EXPECT_TRUE(refused([](auto& o) { o.max_pending_callbacks = 0; }));
   EXPECT_TRUE(refused([](auto& o) { o.submit_timeout = Duration{0}; }));
+  EXPECT_TRUE(refused([](auto& o) { o.tp_mode = TpMode{99}; }));
+  EXPECT_TRUE(refused([](auto& o) { o.placement = PlacementPolicy{3}; }));
+  EXPECT_TRUE(refused([](auto& o) { o.layout = InputLayout{50}; }));
+  EXPECT_TRUE(refused([](auto& o) { o.input_rules = InputRules{2}; }));
+  EXPECT_TRUE(refused([](auto& o) { o.output_form = OutputForm{3}; }));
   EXPECT_TRUE(refused([](auto& o) {
     o.schedule = {0};
     o.tp_mode = TpMode::kAuto;

@@ -115,6 +115,9 @@ class CORELANE_API CallControl {
  public:
   /// A switch that stops nothing yet.
   CallControl();
+  /// Copies are the same switch, and so is what is moved from.
+  CallControl(const CallControl&) = default;
+  CallControl& operator=(const CallControl&) = default;
   /// Cancels waiting tasks, and refuses later calls.
   void terminate();
   /// Lets later calls run again.

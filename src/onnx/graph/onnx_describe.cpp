@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 
 #include "corelane/base/api.h"
@@ -87,10 +88,12 @@ Status set_normalisation(const ImportOptions& options, IoEntry& entry) {
                    entry.desc.name, n, channels);
     }
     for (const float v : *list) {
-      // The normalisation divides by std. Written so that NaN is refused too.
-      if (item.what[0] == 's' && !(v != 0.0f)) {
-        return error(Code::kInvalidArgument, "std for input '{}' holds {}; not 0 is allowed",
-                     entry.desc.name, v);
+      // The normalisation divides by std.
+      const bool divides = item.what[0] == 's';
+      if (!std::isfinite(v) || (divides && v == 0)) {
+        return error(Code::kInvalidArgument,
+                     "{} for input '{}' holds {}; finite values{} are allowed", item.what,
+                     entry.desc.name, v, divides ? " other than 0" : "");
       }
     }
     item.target = *list;

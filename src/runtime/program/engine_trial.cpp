@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/guard.h"
 #include "base/fork.h"
 #include "base/process/process_end.h"
 #include "base/reserve.h"
@@ -217,13 +218,10 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
 
   void work(std::vector<Input> given) {
     const LateEnds late;
-    Status status;
-    try {
+    const Status status = no_throw("the comparison", [&]() -> Status {
       const EngineVisit visit;
-      if (visit && !process_ending()) status = compare(std::move(given));
-    } catch (const std::exception& e) {
-      status = error(Code::kInternal, "{}", e.what());
-    }
+      return visit && !process_ending() ? compare(std::move(given)) : Status();
+    });
     if (!status.ok() && status.code() != Code::kCancelled)
       log::debug("runtime", "program '{}' stays on {}: {} is not timed: {}", parts.name,
                  parts.first_engine, parts.other_engine, status.to_string());

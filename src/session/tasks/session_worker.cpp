@@ -8,6 +8,16 @@
 #include "corelane/tensor/convert.h"
 
 namespace corelane::session {
+namespace {
+
+/// The caller may leave out, or open, what only the run tells.
+Status check_bound(const TensorDesc& output, const Shape& result, const Shape& bound) {
+  if (bound.rank() == 0 || !bound.is_static() || bound == result) return {};
+  return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", output.name,
+               result.to_string(), bound.to_string());
+}
+
+}  // namespace
 
 SessionWorker::SessionWorker(Context context, const SessionModel& model,
                              const SessionOptions& options, device::CoreSet cores,
@@ -93,6 +103,7 @@ Status SessionWorker::bind_output(CallOutput& output) {
   const std::size_t i = output.index;
   const TensorDesc& desc = outputs_[i];
   if (output.given) {
+    if (desc.shape.is_static()) CORELANE_TRY(check_bound(desc, desc.shape, output.tensor.shape));
     bound_[i] = true;
     return bind_memory(output);
   }
@@ -182,6 +193,7 @@ Status SessionWorker::collect(Call& call) {
     if (desc.shape.is_static() && output.buffer == nullptr) continue;
     CORELANE_ASSIGN(const TensorView result, context_.output(i));
     if (output.given) {  // Written in place; now its shape is known.
+      CORELANE_TRY(check_bound(desc, result.shape, output.tensor.shape));
       output.tensor.shape = result.shape;
       continue;
     }
