@@ -103,8 +103,8 @@ bool SessionCore::may_run_in_place(const CallOptions& options) const {
   return true;
 }
 
-/// Calls that may be interrupted run in their caller's thread, where nobody asks, if they are short.
-/// The average says nothing of other shapes.
+/// Calls that may be interrupted run in their caller's thread, where nobody asks, if they are
+/// short. The average says nothing of other shapes.
 bool SessionCore::is_short(const Call& call) const {
   return ShortRuns::is_short(queue_.average_device_time()) &&
          (!model_.has_open_shapes() || short_runs_.cover(call.inputs));
