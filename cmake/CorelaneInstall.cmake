@@ -21,6 +21,8 @@ if(TARGET corelane_cli)
   install(TARGETS corelane_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
 endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+# Messages name these pages.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
 
 # --- The engine of the driver modules: in `engine/` beside them, or where the build found it. Each
 # driver's own CMakeLists.txt installs its module with both places in its RPATH.
