@@ -1,4 +1,8 @@
 // Every wait of a session can be interrupted, and loses nothing.
+#include <atomic>
+#include <future>
+#include <thread>
+
 #include "dispatch/interrupt_poll.h"
 #include "runtime/testing/hooked_device.h"
 #include "session/testing/session_bench.h"
@@ -76,6 +80,23 @@ TEST_F(InterruptedWaits, OfABatchCancelItsWaitingSamples) {
   const SessionStatistics figures = session.statistics();
   EXPECT_EQ(figures.accepted, 2U);  // One ran on, one waited, one found no room.
   EXPECT_EQ(figures.cancelled, 1U);
+}
+
+TEST_F(InterruptedWaits, OfABatchStayForSamplesThatReadTheCallersMemory) {
+  const std::vector<float> samples(12, 1.F);
+  std::atomic<bool> stop{false};
+  call.borrow = true;
+  call.interrupted = [&] { return stop.load(); };
+  auto batch = std::async(std::launch::async, [&] {
+    return session.submit_batch({item("x", samples, {3, 4})}, call).error().code();
+  });
+  while (session.statistics().waiting < 1) std::this_thread::yield();
+  stop = true;
+  while (session.statistics().cancelled < 1) std::this_thread::yield();
+  // Longer than the time from one question to the next.
+  EXPECT_EQ(batch.wait_for(milliseconds(100)), std::future_status::timeout);
+  bench.run_out(session);
+  EXPECT_EQ(batch.get(), Code::kCancelled);
 }
 
 TEST_F(InterruptedWaits, OfAPipelineLeaveItsOutputsToTheNextCall) {

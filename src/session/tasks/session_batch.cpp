@@ -118,8 +118,8 @@ Result<std::shared_ptr<FutureState>> submit_batch(SessionCore& core, std::vector
   if (batch->close(status)) core.deliver_batch(*batch, 0);
   if (status.ok()) return batch->future;
   cancel_batch(core, *batch);
-  // Samples that run may read the caller's memory.
-  if (reads_callers_memory(whole)) batch->future->wait(options.interrupted);
+  // Samples that run may read the caller's memory: this wait is not interrupted.
+  if (reads_callers_memory(whole)) batch->future->wait(kNever);
   return error(status);
 }
 
