@@ -53,6 +53,21 @@ TEST(SessionLending, AnInterruptedRunLeavesTheBoundMemoryAlone) {
   EXPECT_EQ(binding.outputs().at(0).data.get(), y.data());
 }
 
+TEST(SessionLending, ARunThatMayBeInterruptedWritesNothingBehindTheResult) {
+  SessionBench bench("null:generic:1", false);
+  Session session = testing::make_session(testing::relu_model({std::string("N"), std::int64_t{2}}),
+                                          bench.options());
+  std::vector<float> y(6, -7.0F);
+  IoBinding binding = session.io_binding().value();
+  ASSERT_TRUE(binding.bind_input("x", item("x", bench.x, Shape{2, 2}).view).ok());
+  ASSERT_TRUE(binding.bind_output("y", {y.data(), 24, DType::kF32, Shape{3, 2}, {}, {}}).ok());
+  CallOptions call;
+  call.interrupted = [] { return false; };
+  ASSERT_TRUE(session.run(binding, call).ok());
+  EXPECT_EQ(binding.outputs().at(0).shape, (Shape{2, 2}));
+  EXPECT_THAT(y, ElementsAre(1, 2, 3, 4, -7, -7));
+}
+
 TEST(SessionLending, BorrowedInputsAreCopiedWhereTheCallerMayLeave) {
   SessionBench bench("null:generic:1?a=1s");
   Session session = bench.session(bench.options());

@@ -29,8 +29,12 @@ class LentOutputs {
   }
   void give(Outputs& outputs) const {
     for (const auto& [i, memory] : lent_) {
-      std::memcpy(memory.data.get(), outputs[i].data.get(), memory.size);
-      outputs[i].data = memory.data;
+      Tensor& result = outputs[i];
+      // What lies behind the result is not the call's to write.
+      const std::size_t bytes =
+          storage_bytes(result.shape, result.dtype, result.layout).value_or(memory.size);
+      std::memcpy(memory.data.get(), result.data.get(), std::min(bytes, memory.size));
+      result.data = memory.data;
     }
   }
 
