@@ -9,6 +9,7 @@
 #include <future>
 #include <thread>
 
+#include "runtime/testing/hooked_device.h"
 #include "session/testing/session_bench.h"
 
 namespace corelane {
@@ -17,6 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::feed_of;
 using testing::floats_of;
+using testing::HookedDevice;
 using testing::milliseconds;
 using testing::SessionBench;
 
@@ -101,6 +103,31 @@ TEST(Future, CancelReachesATaskThatWaitsOnTheDevice) {
   EXPECT_EQ(queued.get().error().code(), Code::kCancelled);
   bench.run_out(session);
   EXPECT_TRUE(running.get());
+}
+
+TEST(Future, CancelOfATaskThatIsBeingStartedHoldsThoughTheDeviceRunsIt) {
+  SessionBench bench("null:generic:1?a=10ms");
+  Future starting;
+  CallOptions call;
+  call.control.emplace();
+  bool cancelled = false;
+  SessionOptions options = bench.options();
+  options.load.on = std::make_shared<HookedDevice>(
+      bench.device, [&](std::size_t n, const device::Submission&) -> Status {
+        if (n == 1) cancelled = starting.cancel() && starting.cancel();
+        if (n == 2) call.control->terminate();
+        return {};
+      });
+  Session session = bench.session(options);
+  const Future running = session.submit(feed_of(bench.x)).value();
+  starting = session.submit(feed_of(bench.x)).value();
+  const Future terminated = session.submit(feed_of(bench.x), call).value();
+  bench.run_out(session);
+  EXPECT_TRUE(running.get());
+  EXPECT_TRUE(cancelled);
+  EXPECT_EQ(starting.get().error().code(), Code::kCancelled);
+  EXPECT_EQ(terminated.get().error().code(), Code::kCancelled);
+  EXPECT_EQ(bench.device->counters().completed, 3U);
 }
 
 TEST(Future, ABatchIsCancelledAsOne) {

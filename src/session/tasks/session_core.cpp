@@ -230,7 +230,8 @@ std::optional<SessionCore::Start> SessionCore::start(const Start& start,
     cancelled = !queue_.submitted(*task);
     next = next_start();
   }
-  // cancel() came while the task was being started and found no inference to cancel.
+  // cancel() came while the task was being started and found no inference to cancel. Where it has
+  // begun to run, its outputs are dropped.
   if (cancelled) started->cancel();
   started->on_done(sure_once<void(const Status&)>(
       [core = shared_from_this(), worker = &worker, task](const Status& status) {
@@ -260,8 +261,10 @@ void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionT
   std::optional<Start> next;
   {
     const MutexLock lock(mutex_);
-    queue_.complete(*task, status, record.core_bits != 0);
     release(worker, status, times.device);
+    // cancel() has answered true, though it may have come too late for the device.
+    if (task->progress.state() == TaskState::kStopping) status = cancelled_status(task->terminated);
+    queue_.complete(*task, status, record.core_bits != 0);
     if (task->terminated && status.code() == Code::kCancelled) status = terminated_status();
     // An inference keeps its context: it must not live as long as a future does. Its maker, who
     // waits, takes it in wait_for().

@@ -167,12 +167,10 @@ std::optional<Assignment> TaskQueue::start_in_place(TimePoint now) {
   return taken;
 }
 
-/// From kStopping the way to kRunning is the same: the caller cancels the inference that there is
-/// now.
 bool TaskQueue::submitted(SessionTask& task) {
-  const bool cancelled = task.progress.state() == TaskState::kStopping;
+  if (task.progress.state() == TaskState::kStopping) return false;
   task.progress.move_to(TaskState::kRunning);
-  return !cancelled;
+  return true;
 }
 
 Cancellation TaskQueue::cancel(SessionTask& task) {

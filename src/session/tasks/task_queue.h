@@ -44,7 +44,7 @@ enum class Cancellation : std::uint8_t {
   kTooLate,    ///< It is done.
   kRefused,    ///< It will not be accepted; its maker says so.
   kWithdrawn,  ///< It left the queue and is done: deliver kCancelled.
-  kStopping,   ///< The thread that starts it will cancel its inference.
+  kStopping,   ///< It ends with kCancelled; the thread that starts it cancels its inference.
   kRunning,    ///< Its inference can be cancelled.
 };
 

@@ -164,11 +164,17 @@ TEST(TaskQueue, CancelAnswersByTheState) {
 
   EXPECT_EQ(queue.cancel(*task), Cancellation::kStopping);
   EXPECT_FALSE(queue.submitted(*task)) << "it was cancelled while it was starting";
-  EXPECT_EQ(queue.cancel(*task), Cancellation::kRunning);
+  EXPECT_EQ(queue.cancel(*task), Cancellation::kStopping);
   queue.complete(*task, error(Code::kCancelled, "by the device"), false);
   EXPECT_EQ(queue.cancel(*task), Cancellation::kTooLate);
   EXPECT_EQ(queue.statistics().cancelled, 2U);
   EXPECT_EQ(queue.statistics().failed, 2U);
+
+  queue.release(0, {}, milliseconds(1));
+  const auto running = accept(queue);
+  ASSERT_TRUE(queue.start_next());
+  EXPECT_TRUE(queue.submitted(*running));
+  EXPECT_EQ(queue.cancel(*running), Cancellation::kRunning);
 }
 
 TEST(TaskQueue, OnlyAWaitingTaskCanBeWithdrawn) {

@@ -8,16 +8,16 @@
 namespace corelane::session {
 
 ///     kEntering -> kWaiting -> kStarting -> kRunning -> kDone
-///         |           |            |  \        ^          ^
-///         v           |            |   v       |          |
-///     kRefused        |            |  kStopping           |
-///                     +------------+------+---------------+
+///         |           |            |  \                    ^
+///         v           |            |   v                   |
+///     kRefused        |            |  kStopping            |
+///                     +------------+------+----------------+
 enum class TaskState : std::uint8_t {
   kEntering,  ///< Its maker waits for room and pace; it has no number yet.
   kRefused,   ///< Cancelled while it was entering: it will not be accepted.
   kWaiting,   ///< Accepted, in the queue.
   kStarting,  ///< A context is bound and submitted for it.
-  kStopping,  ///< Cancelled while it was starting: its inference is cancelled once there is one.
+  kStopping,  ///< Cancelled while it was starting: it ends so, whatever the device makes of it.
   kRunning,   ///< The device has its inference.
   kDone,      ///< Its result is known, and is delivered next.
 };
@@ -33,7 +33,6 @@ constexpr bool may_follow(TaskState from, TaskState to) noexcept {
     case kStarting:
       return to == kRunning || to == kStopping || to == kDone;
     case kStopping:
-      return to == kRunning || to == kDone;
     case kRunning:
       return to == kDone;
     default:  // kRefused and kDone are ends.

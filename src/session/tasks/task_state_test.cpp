@@ -15,9 +15,9 @@ constexpr TaskState kAll[] = {kEntering, kRefused, kWaiting, kStarting, kStoppin
 
 TEST(TaskState, TheTableAllowsTheseStepsAndNoOthers) {
   const std::vector<std::pair<TaskState, TaskState>> allowed = {
-      {kEntering, kWaiting}, {kEntering, kRefused},  {kWaiting, kStarting}, {kWaiting, kDone},
-      {kStarting, kRunning}, {kStarting, kStopping}, {kStarting, kDone},    {kStopping, kRunning},
-      {kStopping, kDone},    {kRunning, kDone}};
+      {kEntering, kWaiting}, {kEntering, kRefused}, {kWaiting, kStarting},
+      {kWaiting, kDone},     {kStarting, kRunning}, {kStarting, kStopping},
+      {kStarting, kDone},    {kStopping, kDone},    {kRunning, kDone}};
   for (const TaskState from : kAll) {
     for (const TaskState to : kAll) {
       const bool listed = std::count(allowed.begin(), allowed.end(), std::pair(from, to)) == 1;
