@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "session/session_model.h"
+#include "session/tasks/future_state.h"
+#include "session/tasks/session_task.h"
 
 namespace corelane::session {
 namespace {
@@ -55,6 +57,13 @@ void BatchCall::remove_last() {
   tasks_.pop_back();
 }
 
+void BatchCall::accepted(const SessionTask& task) {
+  if (task.draws_ticket) ticket = task.ticket;
+  if (task.sample > 0) return;
+  first_id = task.id;
+  future->task_id.store(task.id, std::memory_order_relaxed);
+}
+
 /// Samples end in any order and in any thread; each has its own place in `parts_`.
 bool BatchCall::complete(std::size_t sample, Call& call, const Status& status) noexcept {
   SureVector<Tensor> part;
@@ -67,14 +76,13 @@ bool BatchCall::complete(std::size_t sample, Call& call, const Status& status) n
   if (parts_.size() < samples) parts_.resize(samples);
   parts_[sample] = std::move(part);
   ++done_;
-  // Before close() more samples may come, so a batch that happens to be done is not over.
-  return closed_ && done_ == added_;
+  return done_ == (ended_ ? added_ : samples);
 }
 
-bool BatchCall::close(const Status& status) {
+bool BatchCall::end(const Status& refused) {
   const MutexLock lock(mutex_);
-  if (!status.ok() && failed_.ok()) failed_ = status;
-  closed_ = true;
+  if (failed_.ok()) failed_ = refused;
+  ended_ = true;
   return done_ == added_;
 }
 

@@ -27,11 +27,13 @@ class BatchCall {
   void add(const std::weak_ptr<SessionTask>& task);
   /// The sample added last was refused.
   void remove_last();
-  /// A sample is done; true when it was the last one of a closed batch.
+  /// A sample has its number. Under the session's lock, so before it can be done.
+  void accepted(const SessionTask& task);
+  /// A sample is done; true when no other one is to come or to be done.
   bool complete(std::size_t sample, Call& call, const Status& status) noexcept;
-  /// No more samples come; true when all that were added are done.
-  bool close(const Status& status);
-  /// The outputs, or the failure. Once, after complete() or close() has answered true.
+  /// A sample was refused, and no more come; true when all that were added are done.
+  bool end(const Status& refused);
+  /// The outputs, or the failure. Once, after complete() or end() has answered true.
   Result<Outputs> result();
   SureVector<std::weak_ptr<SessionTask>> tasks() const;
 
@@ -40,7 +42,7 @@ class BatchCall {
   std::vector<CallOutput> outputs;  ///< Whole outputs, where their size is known before.
   std::vector<std::size_t> order;   ///< As in Call.
   std::shared_ptr<FutureState> future;
-  // Read by the thread that delivers, after the last sample was added.
+  // Read by the thread that delivers, after the last sample was accepted.
   RunCallback callback;
   std::uint64_t first_id = 0;
   std::uint64_t ticket = 0;
@@ -49,7 +51,7 @@ class BatchCall {
   mutable Mutex mutex_{LockRank::kLeaf};
   std::size_t added_ CORELANE_GUARDED_BY(mutex_) = 0;
   std::size_t done_ CORELANE_GUARDED_BY(mutex_) = 0;
-  bool closed_ CORELANE_GUARDED_BY(mutex_) = false;
+  bool ended_ CORELANE_GUARDED_BY(mutex_) = false;
   Status failed_ CORELANE_GUARDED_BY(mutex_);  ///< The first failure.
   /// By sample, where outputs are put together when all are done.
   BatchParts parts_ CORELANE_GUARDED_BY(mutex_);

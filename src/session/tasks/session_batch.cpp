@@ -86,9 +86,6 @@ Status submit_samples(SessionCore& core, const std::shared_ptr<BatchCall>& batch
     }
     // The first sample's deadline, counted from its acceptance, is that of all.
     deadline = task->deadline;
-    if (k > 0) continue;
-    batch->first_id = task->id;
-    batch->future->task_id.store(task->id, std::memory_order_relaxed);
   }
   return {};
 }
@@ -113,10 +110,11 @@ Result<std::shared_ptr<FutureState>> submit_batch(SessionCore& core, std::vector
   const Status status = no_throw("submitting a batch", [&] {
     return submit_samples(core, batch, prototype, whole.inputs, options);
   });
-  // A failed submission calls nothing back: its status is the answer.
-  if (!status.ok()) batch->callback = nullptr;
-  if (batch->close(status)) core.deliver_batch(*batch, 0);
+  // The thread that completes the last sample delivers the batch with it.
   if (status.ok()) return batch->future;
+  // A failed submission calls nothing back: its status is the answer.
+  batch->callback = nullptr;
+  if (batch->end(status)) core.deliver_batch(*batch, 0);
   cancel_batch(core, *batch);
   // Samples that run may read the caller's memory: this wait is not interrupted.
   if (reads_callers_memory(whole)) batch->future->wait(kNever);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <thread>
 
+#include "corelane/driver/forwarding_device.h"
 #include "session/testing/session_bench.h"
 
 namespace corelane {
@@ -181,6 +182,74 @@ TEST(SessionBatch, ItsCallbackKeepsItsPlace) {
   bench.run_out(session);
   EXPECT_THAT(log.tasks(), ElementsAre(0, 4));
   EXPECT_THAT(log.times(), ElementsAre(20, 30));
+}
+
+/// Each job is done when it is submitted; `delivered(n)` is called in the submitting thread when
+/// the task of job number `n` has been delivered, before anything else is done there.
+class DeliveringDevice final : public device::ForwardingDevice {
+ public:
+  DeliveringDevice(std::shared_ptr<Device> inner, std::function<void(int)> delivered)
+      : ForwardingDevice(std::move(inner)), delivered_(std::move(delivered)) {}
+
+  Result<std::shared_ptr<device::Queue>> make_queue(const device::QueueOptions& options) override {
+    CORELANE_ASSIGN(auto queue, ForwardingDevice::make_queue(options));
+    return std::make_shared<DeliveringQueue>(std::move(queue), *this);
+  }
+
+ private:
+  struct DoneJob final : device::Completion {
+    bool done() const noexcept override { return job->done(); }
+    bool released() const noexcept override { return job->released(); }
+    bool wait(TimePoint until) override { return job->wait(until); }
+    bool wait_released(TimePoint until) override { return job->wait_released(until); }
+    Status status() const override { return job->status(); }
+    device::JobRecord record() const override { return job->record(); }
+    bool cancel() override { return job->cancel(); }
+    void on_done(std::function<void(device::Completion&)> f) override {
+      job->on_done(std::move(f));
+      device->delivered_(number);
+    }
+    std::shared_ptr<device::Completion> job;
+    DeliveringDevice* device = nullptr;
+    int number = 0;
+  };
+  struct DeliveringQueue final : device::ForwardingQueue {
+    DeliveringQueue(std::shared_ptr<Queue> queue, DeliveringDevice& on)
+        : ForwardingQueue(std::move(queue), on.inner()), device(on) {}
+    Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override {
+      auto done = std::make_shared<DoneJob>();
+      CORELANE_ASSIGN(done->job, ForwardingQueue::submit(job));
+      done->job->wait();
+      done->device = &device;
+      done->number = device.jobs_++;
+      return done;
+    }
+    DeliveringDevice& device;
+  };
+
+  const std::function<void(int)> delivered_;
+  std::atomic<int> jobs_{0};
+};
+
+TEST(SessionBatch, IsCalledBackBeforeASessionThatClosesIsQuiet) {
+  SessionBench bench("null:rk3588", false);
+  CallbackLog log;
+  Session session;
+  Status closed = error(Code::kWrongState, "not yet");
+  std::size_t called_back = 0;
+  SessionOptions options = bench.options();
+  options.load.on = std::make_shared<DeliveringDevice>(bench.device, [&](int n) {
+    if (n != 1) return;
+    closed = session.close();
+    const std::lock_guard lock(log.mutex);
+    called_back = log.entries.size();
+  });
+  session = bench.session(options);
+  const std::vector<float> x = ramp(8);
+  ASSERT_EQ(session.run_batch_async({item("x", x, Shape{2, 4})}, log.callback(bench)).value(), 0U);
+  EXPECT_TRUE(closed.ok()) << closed.to_string();
+  EXPECT_EQ(called_back, 1U);
+  session.wait_callbacks();
 }
 
 TEST(SessionPipeline, CallKReturnsTheOutputsOfCallKMinusDepth) {

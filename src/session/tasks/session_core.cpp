@@ -156,10 +156,8 @@ Status SessionCore::submit_task(const std::shared_ptr<SessionTask>& task, Submis
     // The number is given only after this, so that refused calls leave no gap.
     CORELANE_TRY(enter(lock, submission, task.get()));
     queue_.accept(task, clock_->now());
-    if (task->draws_ticket) {
-      task->ticket = order_.draw();
-      if (task->batch != nullptr) task->batch->ticket = task->ticket;
-    }
+    if (task->draws_ticket) task->ticket = order_.draw();
+    if (task->batch != nullptr) task->batch->accepted(*task);
     if (task->future != nullptr) task->future->task_id.store(task->id, std::memory_order_relaxed);
     next = next_start_here();
     // A task that was given a context at once is timed out by the device.
