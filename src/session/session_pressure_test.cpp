@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <future>
 #include <thread>
@@ -260,6 +261,64 @@ TEST(SessionPace, WaitingForItTakesNoProcessorTime) {
   EXPECT_EQ(called, 20);
   EXPECT_GE(wall, milliseconds(19 * 19));
   EXPECT_LT(cpu * 20, wall);  // Below 5 %.
+}
+
+/// A device in whose line one job may wait, and a session of four contexts on its core.
+struct FullLine : ::testing::Test {
+  explicit FullLine(const std::string& job = "1ms", bool virtual_time = false)
+      : bench("null:generic:1?depth=1&a=" + job, virtual_time) {}
+  SessionOptions options() const {
+    SessionOptions options = bench.options();
+    options.threads_per_core = 4;
+    options.max_queue_size = kUnlimited;
+    return options;
+  }
+  SessionBench bench;
+};
+
+TEST_F(FullLine, IsWaitedForByAcceptedTasks) {
+  Session session = bench.session(options());
+  std::vector<Future> futures;
+  for (int i = 0; i < 40; ++i) futures.push_back(session.submit(feed_of(bench.x)).value());
+  for (const Future& future : futures) EXPECT_TRUE(future.get());
+  EXPECT_EQ(session.statistics().failed, 0U);
+}
+
+TEST_F(FullLine, IsWaitedForByBlockingRunsOfSeveralSessions) {
+  std::array<Session, 4> sessions;
+  for (Session& session : sessions) session = bench.session(bench.options());
+  std::atomic<int> failed{0};
+  std::vector<std::thread> callers;
+  for (Session& session : sessions) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) failed += session.run(feed_of(bench.x)) ? 0 : 1;
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(failed, 0);
+}
+
+struct FullLineOfSlowJobs : FullLine {
+  FullLineOfSlowJobs() : FullLine("1s", true) {}
+};
+
+TEST_F(FullLineOfSlowJobs, LeavesCancelAndTimeLimitsInForce) {
+  Session session = bench.session(options());
+  CallOptions limited;
+  limited.timeout = milliseconds(200);
+  const Feed feed = feed_of(bench.x);
+  const Future runs = session.submit(feed).value();
+  const Future in_line = session.submit(feed).value();
+  Future cancelled = session.submit(feed).value();
+  const Future late = session.submit(feed, limited).value();
+  EXPECT_TRUE(cancelled.cancel());
+  bench.clock->advance(milliseconds(100));
+  EXPECT_EQ(cancelled.get().error().code(), Code::kCancelled);
+  bench.clock->advance(milliseconds(200));
+  EXPECT_EQ(late.get().error().code(), Code::kTimeout);
+  bench.clock->advance(milliseconds(2000));
+  EXPECT_TRUE(runs.get());
+  EXPECT_TRUE(in_line.get());
 }
 
 }  // namespace

@@ -138,6 +138,7 @@ Result<Outputs> SessionCore::run_in_place(Call call, const CallOptions& options,
   RunOptions run;
   run.tag = options.tag.value_or(start.id);
   run.priority = options.priority;
+  run.room_until = kNever;
   const bool timed = perf_ || options.timeout > Duration{0};
   const TimePoint begin = timed ? clock_->now() : TimePoint{};
   const TimePoint deadline = options.timeout > Duration{0} ? later(begin, options.timeout) : kNever;

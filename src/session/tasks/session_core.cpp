@@ -210,10 +210,18 @@ std::optional<SessionCore::Start> SessionCore::start(const Start& start,
   options.tag = task->tag.value_or(task->id);
   options.priority = task->priority;
   options.from_callback = from_callback;
+  if (start.waits_for_room) {
+    options.room_until = kNever;
+    options.give_up = {task, &task->given_up};
+  }
   const TimePoint begin = perf_ ? clock_->now() : TimePoint{};
   Result<Inference> started = no_throw("starting a task", [&] {
     return worker.start(task->call, std::move(options), task->deadline, *clock_);
   });
+  if (!started && started.error().code() == Code::kBusy && !start.waits_for_room &&
+      await_room(start)) {
+    return std::nullopt;
+  }
   if (!started) {
     complete(worker, task, std::move(started).error(), {}, {});
     return std::nullopt;
@@ -241,6 +249,29 @@ std::optional<SessionCore::Start> SessionCore::start(const Start& start,
                        inference.times(), inference.record());
       }));
   return next;
+}
+
+bool SessionCore::await_room(const Start& refused) noexcept {
+  Start again = refused;
+  again.waits_for_room = true;
+  auto job = sure_once<void()>(
+      [core = shared_from_this(), start = std::move(again)] { core->start_awaited(start); });
+  const MutexLock lock(mutex_);
+  // Posted under the lock: the thread that finds room takes it afterwards.
+  if (!threads_.room->post(job).ok()) return false;
+  queue_.await_room(refused.task->lane);
+  starting.missed = true;  // Tasks of other lanes may start.
+  return true;
+}
+
+void SessionCore::start_awaited(const Start& awaited) noexcept {
+  std::optional<Start> next = start(awaited, false);
+  {
+    const MutexLock lock(mutex_);
+    queue_.room_found(awaited.task->lane);
+    if (!next) next = next_start();
+  }
+  start_tasks(std::move(next), false);
 }
 
 void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionTask>& task,
@@ -324,6 +355,7 @@ bool SessionCore::cancel(const std::shared_ptr<SessionTask>& task, bool terminat
     task->terminated = task->terminated || terminated;
     answer = queue_.cancel(*task);
     if (answer == Cancellation::kRunning) inference = task->inference;
+    if (answer == Cancellation::kStopping) task->given_up = true;
     room_.notify_all();
   }
   if (answer == Cancellation::kRunning) return inference.cancel();

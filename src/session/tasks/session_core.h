@@ -104,6 +104,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
     std::shared_ptr<SessionTask> task;  ///< Null for a call that runs in its caller's thread.
     std::uint64_t id = 0;
     SessionWorker* worker = nullptr;
+    bool waits_for_room = false;  ///< In the device's line.
   };
 
   // session_call.cpp
@@ -138,6 +139,10 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   void start_tasks(std::optional<Start> next, bool from_callback) noexcept;
   /// Binds and submits; the next one to start, if there is one.
   std::optional<Start> start(const Start& start, bool from_callback) noexcept;
+  /// The device's line is full: leaves the start to a thread that waits for room. False where the
+  /// system gives no thread.
+  bool await_room(const Start& refused) noexcept;
+  void start_awaited(const Start& start) noexcept;
   void complete(SessionWorker& worker, const std::shared_ptr<SessionTask>& task, Status status,
                 const RunTimes& times, const device::JobRecord& record) noexcept;
   /// The context's part of a completion. A success is a sample of the pace.

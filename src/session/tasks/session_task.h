@@ -1,6 +1,7 @@
 /// One task of a session: what it computes, who gets the result, and where it is.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,7 +44,8 @@ struct SessionTask {
 
   // Guarded by the session's lock.
   TaskProgress progress;
-  bool terminated = false;  ///< Its CallControl has cancelled it.
+  std::atomic<bool> given_up{false};  ///< In kStopping. The wait for room reads it, without lock.
+  bool terminated = false;            ///< Its CallControl has cancelled it.
   /// The thread that made it waits for it, and releases the inputs itself.
   bool maker_waits = false;
   /// In kRunning. Written before its completion is asked for, so the completing thread reads it

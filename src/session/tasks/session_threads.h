@@ -1,4 +1,4 @@
-/// The threads of a session in which its users are called.
+/// The threads of a session: two in which its users are called, and one that waits.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,11 @@ class SessionThreads {
       : callbacks(std::make_shared<dispatch::CallbackThread>(clock, "corelane-callbk", log_part)),
         continuations(
             std::make_shared<dispatch::CallbackThread>(clock, "corelane-future", log_part)),
+        room(std::make_shared<dispatch::CallbackThread>(clock, "corelane-room", log_part)),
         clock_(std::move(clock)) {}
 
-  /// Waits until no job is posted or running in either; false when `until` came first, and where a
-  /// thread of a session would wait.
+  /// Waits until no callback and no continuation is posted or running; false when `until` came
+  /// first, and where a thread of a session would wait.
   bool wait_idle(TimePoint until) const {
     // What one does may bring the other one work: the first is asked again.
     do {
@@ -31,16 +32,20 @@ class SessionThreads {
   void stop() const {
     callbacks->stop();
     continuations->stop();
+    room->stop();
   }
   /// As CallbackThread::stop_and_join.
   void stop_and_join() const {
     callbacks->stop_and_join();
     continuations->stop_and_join();
+    room->stop_and_join();
   }
 
   const std::shared_ptr<dispatch::CallbackThread> callbacks;
   /// Of futures, and coroutines: so a callback may wait for what they do.
   const std::shared_ptr<dispatch::CallbackThread> continuations;
+  /// Submits tasks that the device's full line refused: a thread that starts tasks may not wait.
+  const std::shared_ptr<dispatch::CallbackThread> room;
 
  private:
   const std::shared_ptr<Clock> clock_;

@@ -118,7 +118,7 @@ void TaskQueue::accept(const std::shared_ptr<SessionTask>& task, TimePoint now) 
 
 std::optional<Assignment> TaskQueue::take_context(Lane& lane, std::int32_t wanted_core,
                                                   std::int64_t others) {
-  if (lane.idle.empty()) return std::nullopt;
+  if (lane.idle.empty() || lane.awaiting_room > 0) return std::nullopt;
   // The one that was released last: its memory is still in the caches.
   std::size_t chosen = lane.idle.size() - 1;
   if (placement_ != PlacementPolicy::kFormula && lane.idle.size() > 1) {

@@ -73,6 +73,10 @@ class TaskQueue {
   std::optional<Assignment> start_in_place(TimePoint now);
   /// The device took the task; false when it was cancelled meanwhile.
   bool submitted(SessionTask& task);
+  /// The device's line is full for a task of this lane: until room_found() no other one of it
+  /// starts, since it would pass that task.
+  void await_room(std::size_t lane) noexcept { ++lanes_[lane].awaiting_room; }
+  void room_found(std::size_t lane) noexcept { --lanes_[lane].awaiting_room; }
 
   // Ending.
   Cancellation cancel(SessionTask& task);
@@ -107,6 +111,7 @@ class TaskQueue {
   struct Lane {
     SureDeque<std::shared_ptr<SessionTask>> waiting;
     std::vector<std::size_t> idle;  ///< Contexts; the last one is taken first.
+    std::size_t awaiting_room = 0;  ///< Tasks that the device's full line refused.
   };
 
   std::size_t lane_of_task(std::uint64_t id, std::int32_t& wanted_core) const;

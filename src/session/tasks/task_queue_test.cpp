@@ -82,6 +82,19 @@ TEST(TaskQueue, LeastLoadedTakesAnyIdleContextInOrderOfNumbers) {
   EXPECT_EQ(last->context, 1U);
 }
 
+TEST(TaskQueue, NoTaskOfALanePassesOneThatAwaitsRoom) {
+  TaskQueue queue = queue_of(options_of({0, 1, 0, 1}, PlacementPolicy::kFormula));
+  const auto first = accept(queue);
+  ASSERT_TRUE(queue.start_next());
+  queue.await_room(first->lane);
+  for (int i = 1; i < 4; ++i) accept(queue);
+  EXPECT_THAT(starts(queue), ElementsAre(1)) << "of the other lane";
+  queue.release(0, {}, milliseconds(1));
+  EXPECT_THAT(starts(queue), ElementsAre());
+  queue.room_found(first->lane);
+  EXPECT_THAT(starts(queue), ElementsAre(0));
+}
+
 TEST(TaskQueue, ATaskThatIsAloneTakesAllCoresOnlyWhenItIsWorthIt) {
   TaskQueue queue = queue_of(options_of({0, 1, 2}, PlacementPolicy::kAdaptive), true);
   for (const bool all : {false, true, true}) {  // Nothing is known of the first one's time.
