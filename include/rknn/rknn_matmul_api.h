@@ -157,7 +157,8 @@ int rknn_matmul_create_dynamic_shape(rknn_matmul_ctx* ctx, rknn_matmul_info* inf
                                      rknn_matmul_io_attr* io_attrs);
 
 /// Binds memory to the matrix that attr->name says, until the next call for it.
-/// Errors: PARAM_INVALID (null pointer, name, memory smaller than attr->size), CTX_INVALID.
+/// Errors: PARAM_INVALID (null pointer, name, memory smaller than the shape needs, whatever
+/// attr->size says), CTX_INVALID.
 int rknn_matmul_set_io_mem(rknn_matmul_ctx ctx, rknn_tensor_mem* mem,
                            rknn_matmul_tensor_attr* attr);
 

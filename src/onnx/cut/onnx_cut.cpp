@@ -53,11 +53,14 @@ class PartMaker {
     for (const auto& out : graph_.output()) outputs_.insert(out.name());
     for (const auto* list : {&graph_.input(), &graph_.output(), &graph_.value_info()})
       for (const auto& v : *list) taken_.insert(v.name());
+    for (const auto& t : graph_.initializer()) taken_.insert(t.name());
+    for (const auto& s : graph_.sparse_initializer()) taken_.insert(s.values().name());
     for (const auto& node : graph_.node())
       taken_.insert(node.output().begin(), node.output().end());
     for (const int i : real_inputs(graph_)) inputs_.push_back(&graph_.input(i));
     for (int part = 0; part < plan_.parts(); ++part)
-      for (const std::string_view link : plan_.links_out_of(part)) names_.emplace(link, name(link));
+      for (const std::string_view link : plan_.links_out_of(part))
+        taken_.insert(names_.emplace(link, name(link)).first->second);
   }
 
   /// Into `made`, which is empty.

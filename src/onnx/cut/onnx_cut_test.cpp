@@ -117,6 +117,23 @@ TEST(OnnxCut, AnOutputThatLaterPartsReadHasACopyForThem) {
   EXPECT_THAT(names(chain->parts[1].description.outputs), ElementsAre("y"));
 }
 
+TEST(OnnxCut, CopiesForLaterPartsHaveNamesThatNothingElseHas) {
+  TestModel m;
+  m.input("x", {1, 2}).output("a", {1, 2}).output("a/cut", {1, 2}).output("y", {1, 2});
+  m.floats("a/cut/cut", {2}, {2, 3});
+  m.node("Relu", {"x"}, {"a"});
+  m.node("Neg", {"a"}, {"a/cut"});
+  m.node("Add", {"a", "a/cut"}, {"b"});
+  m.node("Mul", {"b", "a/cut/cut"}, {"y"});
+  const auto chain = cut(m, {{"a", "a/cut"}});
+  ASSERT_TRUE(chain) << chain.error().to_string();
+  const auto made = names(chain->parts[0].description.outputs);
+  EXPECT_EQ(std::set<std::string>(made.begin(), made.end()).size(), 4U);
+  EXPECT_EQ(std::ranges::count(made, "a/cut/cut"), 0);
+  EXPECT_THAT(names(chain->parts[1].description.inputs), ElementsAre(made[2], made[3]));
+  EXPECT_EQ(given_graph_of(chain->parts[1]).initializer_size(), 1);
+}
+
 TEST(OnnxCut, InputsAreOfThePartsThatReadThem) {
   TestModel m;
   m.input("x", {1, 2}).input("z", {1, 2}).input("unread", {1}).output("y", {1, 2});
