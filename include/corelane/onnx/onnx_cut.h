@@ -16,8 +16,8 @@ namespace corelane {
 /// later part reads included. The parts have no constants of their own: their graphs point into
 /// those of `whole`, which was imported with these options. kNotFound (no node makes such a value),
 /// kInvalidArgument (a cut that is none: the message names the values that are missing),
-/// kUnsupportedModel (a value of unknown type), kUnsupported (inputs or outputs that are no tensors
-/// of numbers). Any thread.
+/// kUnsupportedModel (a value of unknown type or size, or no tensor), kUnsupported (inputs or
+/// outputs that are no tensors of numbers). Any thread.
 CORELANE_API Result<std::vector<ImportedModel>> cut_network(
     const ImportedModel& whole, std::span<const std::vector<std::string>> cuts,
     const ImportOptions& options = {});

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/guard.h"
+#include "base/leaked.h"
 #include "onnx/check/onnx_check.h"
 #include "onnx/cut/onnx_cut_plan.h"
 #include "onnx/graph/onnx_describe.h"
@@ -49,7 +50,7 @@ class PartMaker {
       : model_(model),
         graph_(model.graph()),
         plan_(plan),
-        facts_(facts_of(model.graph(), opset_of(model), constants)) {
+        facts_(facts_with_bodies_of(model.graph(), opset_of(model), constants)) {
     for (const auto& out : graph_.output()) outputs_.insert(out.name());
     for (const auto* list : {&graph_.input(), &graph_.output(), &graph_.value_info()})
       for (const auto& v : *list) taken_.insert(v.name());
@@ -122,15 +123,34 @@ class PartMaker {
   /// Declares a link.
   Status add_value(::onnx::ValueInfoProto& value, std::string_view link) const {
     const ValueFacts& known = facts_.of(std::string(link));
-    if (known.elem == 0 || !known.shape || known.elem == ::onnx::TensorProto::STRING)
-      return error(
-          Code::kUnsupportedModel,
-          "cut value '{}': {}; cut elsewhere, or add a value_info for it to the ONNX graph", link,
-          known.elem == ::onnx::TensorProto::STRING ? "it holds strings"
-                                                    : "nothing says what type and rank it has");
+    if (known.elem == ::onnx::TensorProto::STRING || is_no_tensor(link))
+      return error(Code::kUnsupportedModel,
+                   "cut value '{}': it is no tensor of numbers, which alone cross a cut; cut "
+                   "elsewhere",
+                   link);
+    if (known.elem == 0 || !known.shape)
+      return error(Code::kUnsupportedModel,
+                   "cut value '{}': its type and rank are not known; cut elsewhere, or add a "
+                   "value_info for it to the ONNX graph",
+                   link);
     value.set_name(link_name(link));
     declare(value, known);
     return {};
+  }
+
+  /// A sequence or an optional, by its maker or its declaration.
+  bool is_no_tensor(std::string_view value) const {
+    static Leaked<const std::unordered_set<std::string_view>> kMakers(
+        {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceMap",
+         "SplitToSequence", "Optional"});
+    for (const auto& node : graph_.node())
+      if (kMakers->contains(node.op_type()) &&
+          std::ranges::find(node.output(), value) != node.output().end())
+        return true;
+    return std::ranges::any_of(graph_.value_info(), [&](const auto& v) {
+      return v.name() == value && v.type().value_case() != ::onnx::TypeProto::VALUE_NOT_SET &&
+             !v.type().has_tensor_type();
+    });
   }
 
   /// An output that no node makes, or one of constants alone, is of the first part.

@@ -178,6 +178,71 @@ TEST(OnnxCut, AValueOfUnknownTypeIsRefused) {
   EXPECT_THAT(made.error().message(), HasSubstr("'a'"));
 }
 
+/// An If whose branches give `then` and `other`.
+TestModel branching(const TestModel::Dims& then, const TestModel::Dims& other) {
+  TestModel yes(17);
+  yes.output("t", then);
+  yes.node("Neg", {"a"}, {"t"});
+  TestModel no(17);
+  no.output("e", other);
+  no.node("Abs", {"a"}, {"e"});
+  TestModel m;
+  m.input("x", {1, 2}).input("c", {}, ::onnx::TensorProto::BOOL).output("y", {1, 2});
+  m.node("Relu", {"x"}, {"a"});
+  auto& branch = m.node("If", {"c"}, {"b"});
+  set_graph(branch, "then_branch", yes);
+  set_graph(branch, "else_branch", no);
+  m.node("Abs", {"b"}, {"d"});
+  m.node("Sigmoid", {"d"}, {"y"});
+  return m;
+}
+
+TEST(OnnxCut, WhatBothBranchesOfAnIfDeclareIsKnownAfterIt) {
+  for (const char* const value : {"b", "d"}) {
+    auto chain = cut(branching({1, 2}, {1, 2}), {{value}});
+    ASSERT_TRUE(chain) << chain.error().to_string();
+    EXPECT_EQ(chain->parts[1].description.inputs[0].desc.shape, (Shape{1, 2}));
+    chain = cut(branching({1, 2}, {1, "n"}), {{value}});
+    ASSERT_TRUE(chain) << chain.error().to_string();
+    EXPECT_EQ(chain->parts[1].description.inputs[0].desc.shape, (Shape{1, -1}));
+    EXPECT_THAT(refusal(branching({1, 2}, {2}), {{value}}).message(),
+                HasSubstr("its type and rank are not known"));
+  }
+}
+
+TEST(OnnxCut, WhatALoopCarriesIsKnownWhereItsBodyDeclaresIt) {
+  TestModel body(17);
+  body.input("i", {}, ::onnx::TensorProto::INT64).input("go", {}, ::onnx::TensorProto::BOOL);
+  body.input("in", {1, 2}).output("on", {}, ::onnx::TensorProto::BOOL);
+  body.output("out", {1, 2}).output("each", {2});
+  body.node("Identity", {"go"}, {"on"});
+  body.node("Neg", {"in"}, {"out"});
+  body.node("Reshape", {"in", "two"}, {"each"});
+  TestModel m;
+  m.input("x", {1, 2}).input("n", {}, ::onnx::TensorProto::INT64).output("y", {1, 2});
+  m.ints("two", {2});
+  m.node("Relu", {"x"}, {"a"});
+  set_graph(m.node("Loop", {"n", "", "a"}, {"last", "all"}), "body", body);
+  m.node("ReduceSum", {"all"}, {"sum"});
+  m.node("Add", {"last", "sum"}, {"y"});
+  const auto chain = cut(m, {{"last", "all"}});
+  ASSERT_TRUE(chain) << chain.error().to_string();
+  EXPECT_EQ(chain->parts[1].description.inputs[0].desc.shape, (Shape{1, 2}));
+  EXPECT_EQ(chain->parts[1].description.inputs[1].desc.shape, (Shape{-1, 2}));
+}
+
+TEST(OnnxCut, ASequenceDoesNotCross) {
+  TestModel m;
+  m.input("x", {2, 2}).output("y", {2, 2});
+  m.node("SplitToSequence", {"x"}, {"s"});
+  m.node("ConcatFromSequence", {"s"}, {"y"});
+  set_int(*m.graph().mutable_node(1), "axis", 0);
+  const Status why = refusal(m, {{"s"}});
+  EXPECT_EQ(why.code(), Code::kUnsupportedModel);
+  EXPECT_THAT(why.message(), HasSubstr("it is no tensor of numbers"));
+  EXPECT_THAT(why.message(), ::testing::Not(HasSubstr("value_info")));
+}
+
 TEST(OnnxCut, PartsKnowTheCustomOperatorsThatTheyHave) {
   TestModel m;
   m.input("x", {1, 2}).output("y", {1, 2});

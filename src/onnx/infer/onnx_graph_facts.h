@@ -8,6 +8,10 @@ namespace corelane::onnx {
 /// Of a graph whose nodes are in order.
 FactsTable facts_of(const ::onnx::GraphProto& graph, std::int64_t opset, ByteSpan constants);
 
+/// The same, and of what If and Loop make what their bodies declare. Lowerings do without it.
+FactsTable facts_with_bodies_of(const ::onnx::GraphProto& graph, std::int64_t opset,
+                                ByteSpan constants);
+
 /// Writes what is known into a value's declaration: the type, which must be known, and the shape,
 /// where the rank is.
 void declare(::onnx::ValueInfoProto& value, const ValueFacts& known);
