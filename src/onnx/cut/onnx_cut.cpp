@@ -12,6 +12,7 @@
 #include "base/leaked.h"
 #include "onnx/check/onnx_check.h"
 #include "onnx/cut/onnx_cut_plan.h"
+#include "onnx/cut/onnx_cut_values.h"
 #include "onnx/graph/onnx_describe.h"
 #include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_held_model.h"
@@ -46,11 +47,12 @@ Status check_borders(const ProgramDescription& whole) {
 /// Makes the models of the parts. `model` is the whole network, and stays as it is.
 class PartMaker {
  public:
-  PartMaker(const ::onnx::ModelProto& model, ByteSpan constants, const CutPlan& plan)
+  PartMaker(const ::onnx::ModelProto& model, const FactsTable& facts, const CutPlan& plan)
       : model_(model),
         graph_(model.graph()),
         plan_(plan),
-        facts_(facts_with_bodies_of(model.graph(), opset_of(model), constants)) {
+        facts_(facts),
+        unsized_(unsized_values(graph_, facts)) {
     for (const auto& out : graph_.output()) outputs_.insert(out.name());
     for (const auto* list : {&graph_.input(), &graph_.output(), &graph_.value_info()})
       for (const auto& v : *list) taken_.insert(v.name());
@@ -133,6 +135,11 @@ class PartMaker {
                    "cut value '{}': its type and rank are not known; cut elsewhere, or add a "
                    "value_info for it to the ONNX graph",
                    link);
+    if (unsized_.contains(link))
+      return error(Code::kUnsupportedModel,
+                   "cut value '{}': only a run decides its size, and parts are made ready before "
+                   "one; cut elsewhere",
+                   link);
     value.set_name(link_name(link));
     declare(value, known);
     return {};
@@ -188,7 +195,8 @@ class PartMaker {
   const ::onnx::ModelProto& model_;
   const ::onnx::GraphProto& graph_;
   const CutPlan& plan_;
-  const FactsTable facts_;
+  const FactsTable& facts_;
+  const std::unordered_set<std::string_view> unsized_;
   std::vector<const ::onnx::ValueInfoProto*> inputs_;
   std::unordered_set<std::string_view> outputs_;
   std::unordered_set<std::string_view> taken_;
@@ -233,8 +241,10 @@ Result<std::vector<ImportedModel>> cut(const ImportedModel& whole, std::span<con
   const HeldModel held;
   ::onnx::ModelProto& model = *held;
   CORELANE_TRY(read_model(whole.graph, model));
+  const FactsTable facts = facts_with_bodies_of(model.graph(), opset_of(model), whole.constants);
+  fold_known(*model.mutable_graph(), facts);
   CORELANE_ASSIGN(const CutPlan plan, CutPlan::make(model.graph(), cuts));
-  const PartMaker maker(model, whole.constants, plan);
+  const PartMaker maker(model, facts, plan);
   std::vector<ImportedModel> parts;
   for (int i = 0; i < plan.parts(); ++i) {
     const HeldModel held_part;

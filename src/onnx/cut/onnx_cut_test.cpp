@@ -243,6 +243,49 @@ TEST(OnnxCut, ASequenceDoesNotCross) {
   EXPECT_THAT(why.message(), ::testing::Not(HasSubstr("value_info")));
 }
 
+/// Heads are split by a shape that is computed from the input's, as PyTorch exports it.
+TestModel split_heads(const TestModel::Dims& x) {
+  TestModel m;
+  m.input("x", x).open_output("y");
+  m.ints("zero", {0}).ints("tail", {5, 2, 4});
+  m.node("Relu", {"x"}, {"a"});
+  m.node("Shape", {"a"}, {"s"});
+  m.node("Gather", {"s", "zero"}, {"n"});
+  m.node("Concat", {"n", "tail"}, {"heads"});
+  set_int(*m.graph().mutable_node(3), "axis", 0);
+  m.node("Reshape", {"a", "heads"}, {"r"});
+  m.node("Softmax", {"r"}, {"p"});
+  m.node("Reshape", {"p", "heads"}, {"q"});
+  m.node("Neg", {"q"}, {"y"});
+  return m;
+}
+
+TEST(OnnxCut, ShapesThatFixedInputsDecideAreConstantsOfEachPart) {
+  const TestModel m = split_heads({2, 5, 8});
+  EXPECT_THAT(refusal(m, {{"p", "heads"}}).message(), HasSubstr("'heads' is a constant"));
+  const auto chain = cut(m, {{"p"}, {"q"}});
+  ASSERT_TRUE(chain) << chain.error().to_string();
+  EXPECT_THAT(names(chain->parts[0].description.inputs), ElementsAre("x"));
+  EXPECT_THAT(names(chain->parts[1].description.inputs), ElementsAre("p"));
+  EXPECT_EQ(chain->parts[1].description.outputs[0].desc.shape, (Shape{2, 5, 2, 4}));
+  EXPECT_EQ(chain->parts[2].description.inputs[0].desc.shape, (Shape{2, 5, 2, 4}));
+  EXPECT_THAT(refusal(split_heads({"n", 5, 8}), {{"p"}}).message(), HasSubstr("--cut p,heads"));
+}
+
+TEST(OnnxCut, AValueWhoseSizeTheRunDecidesDoesNotCross) {
+  TestModel m;
+  m.input("x", {3, 2}).open_output("y");
+  m.node("NonZero", {"x"}, {"at"});
+  m.node("Transpose", {"at"}, {"rows"});
+  m.node("Cast", {"rows"}, {"y"});
+  set_int(*m.graph().mutable_node(2), "to", ::onnx::TensorProto::FLOAT);
+  for (const char* const value : {"at", "rows"}) {
+    const Status why = refusal(m, {{value}});
+    EXPECT_EQ(why.code(), Code::kUnsupportedModel);
+    EXPECT_THAT(why.message(), HasSubstr("only a run decides its size"));
+  }
+}
+
 TEST(OnnxCut, PartsKnowTheCustomOperatorsThatTheyHave) {
   TestModel m;
   m.input("x", {1, 2}).output("y", {1, 2});

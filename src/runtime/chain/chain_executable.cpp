@@ -84,8 +84,8 @@ Status ChainExecutable::describe(const ChainImage& image) {
     if (!made.shape.is_static())
       return error(
           Code::kUnsupportedModel,
-          "the size of '{}', which part '{}' hands on, is known only after a run ({}); fix "
-          "the inputs' dimensions, or cut elsewhere",
+          "the size of '{}', which part '{}' hands on, is known only after a run ({}); cut "
+          "elsewhere",
           value.name, names_[value.from.part], made.shape.to_string());
     for (const PartTensor& at : value.to) {
       const TensorDesc& read = parts_[at.part]->inputs()[at.index];
