@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "corelane/base/log.h"
 #include "runtime/chain/chain_device.h"
 
 namespace corelane::runtime {
@@ -34,6 +35,33 @@ Result<std::shared_ptr<device::Executable>> ChainExecutable::make(
   return made;
 }
 
+/// Where the part can be had with open dimensions, the sizes are to blame, and not the model.
+Status ChainExecutable::refusal(const ChainImage& image, std::size_t part,
+                                const device::PrepareOptions& options, const Status& why) const {
+  const device::Image& stage = image.stages[part];
+  device::Device& device = *device_->device_of(part);
+  Status told =
+      why.wrap(fmt::format("part '{}' on device '{}'", stage.name, device.info().instance));
+  const bool open = std::ranges::any_of(
+      stage.inputs, [](const TensorDesc& input) { return !input.shape.is_static(); });
+  if (why.code() != Code::kUnsupportedModel || options.input_shapes.size() != image.inputs.size() ||
+      !open || !device.info().capabilities.dynamic_shapes)
+    return told;
+  device::PrepareOptions declared = options;
+  declared.input_shapes.clear();
+  if (!device.prepare(stage, declared)) return told;
+  log::debug("runtime", "{}", told.to_string());
+  std::vector<std::string> shapes;
+  for (std::size_t i = 0; i < image.inputs.size(); ++i)
+    shapes.push_back(image.inputs[i].name + " " + options.input_shapes[i].to_string());
+  const std::string_view node = why.detail(Detail::kNode);
+  return error(Code::kShapeMismatch,
+               "the network does not take inputs of the shapes {}: part '{}' refuses them{}; give "
+               "sizes that go together",
+               fmt::join(shapes, ", "), stage.name,
+               node.empty() ? "" : fmt::format(" at node '{}'", node));
+}
+
 Status ChainExecutable::prepare_parts(const ChainImage& image,
                                       const device::PrepareOptions& options) {
   std::map<std::string, Shape> known;
@@ -46,9 +74,7 @@ Status ChainExecutable::prepare_parts(const ChainImage& image,
     own.input_shapes.clear();
     for (const TensorDesc& input : stage.inputs) own.input_shapes.push_back(known[input.name]);
     auto prepared = device_->device_of(part)->prepare(stage, own);
-    if (!prepared)
-      return prepared.error().wrap(fmt::format("part '{}' on device '{}'", stage.name,
-                                               device_->device_of(part)->info().instance));
+    if (!prepared) return refusal(image, part, options, prepared.error());
     const auto& outputs = (*prepared)->outputs();
     if (outputs.size() != stage.outputs.size() ||
         (*prepared)->inputs().size() != stage.inputs.size())

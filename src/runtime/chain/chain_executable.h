@@ -45,6 +45,9 @@ class ChainExecutable final : public device::Executable,
  private:
   explicit ChainExecutable(std::shared_ptr<ChainDevice> device) : device_(std::move(device)) {}
   Status prepare_parts(const ChainImage& image, const device::PrepareOptions& options);
+  /// What is said of a part that its device does not prepare, for the reason `why`.
+  Status refusal(const ChainImage& image, std::size_t part, const device::PrepareOptions& options,
+                 const Status& why) const;
   Status describe(const ChainImage& image);
 
   const std::shared_ptr<ChainDevice> device_;
