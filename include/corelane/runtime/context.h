@@ -145,8 +145,9 @@ class CORELANE_API Context {
   /// Memory to read at each run. In the program's own form (desc dtype, plain layout, no
   /// quantization) the device reads it directly, without a copy; other dtypes, layouts or
   /// quantizations are converted at each run (with mean/std when `convert` says so). An input with
-  /// open dimensions takes the view's shape. The memory must stay valid until the inference is
-  /// released. Errors: kOutOfRange, kShapeMismatch, kTypeMismatch, kInvalidArgument (size).
+  /// open dimensions takes the view's shape; sizes of several inputs that do not go together fail
+  /// at the run. The memory must stay valid until the inference is released. Errors: kOutOfRange,
+  /// kShapeMismatch, kTypeMismatch, kInvalidArgument (size).
   Status bind_input(std::size_t index, const TensorView& view, const ConvertOptions& convert = {});
   /// Memory to write at each successful run, same rules.
   Status bind_output(std::size_t index, const MutableTensorView& view);

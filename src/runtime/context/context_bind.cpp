@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/guard.h"
+#include "corelane/base/log.h"
 #include "runtime/activation/activation_state.h"
 #include "runtime/context/context_state.h"
 #include "runtime/context/own_memory.h"
@@ -129,31 +130,31 @@ Status ContextState::enter(const CallLock& call, const std::vector<Slot>& slots,
 }
 
 /// From the bindings where the executable's shape is static. Bindings of an executable with open
-/// dimensions have no memory for them, so it is allocated here.
+/// dimensions have no memory for them, so it is allocated here, as where there is no executable.
 Result<device::TensorRef> ContextState::own_input(std::size_t index) {
   Slot& slot = inputs_[index];
   if (slot.own.data != nullptr) return slot.own;
   const Shape& shape = shapes_[index];
-  if (!shape.is_static() || bindings_ == nullptr) {
+  if (!shape.is_static()) {
     return error(Code::kWrongState,
                  "input '{}' has no memory while shapes are open; call set_input_shapes first, "
                  "allowed: {}",
                  program_->description.inputs[index].desc.name,
                  runtime::allowed_shapes(program_->description));
   }
-  const TensorDesc& desc = entry_.executable->inputs()[index];
-  if (inputs_in_bindings(*entry_.executable, index)) {
+  if (bindings_ != nullptr && inputs_in_bindings(*entry_.executable, index)) {
     CORELANE_ASSIGN(slot.own, bindings_->input(index));
     slot.foreign_own = false;
     return slot.own;
   }
-  CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(shape, desc.dtype, {}));
+  const DType dtype = input_desc(index).dtype;
+  CORELANE_ASSIGN(const std::size_t bytes, storage_bytes(shape, dtype, {}));
   // Of a batch range: for its largest size, so that the memory stays while sizes change.
   std::size_t room = bytes;
   if (program_->executables->has_batch_forms()) {
     const auto largest =
         runtime::batch_shapes(program_->description, program_->description.batch_range->high);
-    CORELANE_ASSIGN(room, storage_bytes(largest[index], desc.dtype, {}));
+    CORELANE_ASSIGN(room, storage_bytes(largest[index], dtype, {}));
   }
   CORELANE_ASSIGN(auto block, runtime::allocate_own(room, program_->context_bytes));
   slot.own = {block.get(), bytes, shape, block};
@@ -208,12 +209,18 @@ Status ContextState::exchange(Slot& place, Slot slot, const Apply& apply) {
   return status;
 }
 
-/// The shape of what is bound to an input with open dimensions becomes the input's.
+/// The shape of what is bound to an input with open dimensions becomes the input's. Where that of
+/// another one may still change, what is refused for its sizes is asked for again by the run.
 Status ContextState::take_shape(std::size_t index, const Shape& shape) {
   if (shape == shapes_[index]) return {};
   CORELANE_ASSIGN(auto shapes,
                   runtime::shapes_with_input(program_->description, shapes_, index, shape));
-  return reshape(std::move(shapes));
+  Status taken = reshape(shapes);
+  const bool sizes =
+      taken.code() == Code::kShapeMismatch || taken.code() == Code::kUnsupportedModel;
+  if (!sizes || !runtime::has_several_open(program_->description)) return taken;
+  log::debug("runtime", "program '{}': {}", program_->description.name, taken.to_string());
+  return use({}, std::move(shapes));
 }
 
 /// Own memory that is still valid goes along to the new slot, and is there again after unbinding.

@@ -83,6 +83,12 @@ Status ContextState::not_ready() const {
                program_->description.name, runtime::allowed_shapes(program_->description));
 }
 
+/// Sizes that did not go together when they were bound may do so now.
+Status ContextState::make_ready() {
+  if (entry_.executable != nullptr || !runtime::all_static(shapes_)) return not_ready();
+  return reshape(shapes_);
+}
+
 /// The program's own wish applies where a run asks for "any".
 const device::CoreSet& ContextState::cores_of(const RunOptions& options) const {
   return options.cores == device::CoreSet() ? program_->default_cores : options.cores;
@@ -247,7 +253,7 @@ Status ContextState::run(const RunOptions& options) {
   const CallLock call(*this);
   if (!call) return busy();
   if (last_.job != nullptr) CORELANE_TRY(take_pending());
-  if (!ready_) return not_ready();
+  if (!ready_) CORELANE_TRY(make_ready());
   runtime::StateTurn states;
   CORELANE_TRY(settle_executable(options, states));
   has_result_ = false;
@@ -337,7 +343,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
                                                              const RunOptions& options) {
   const CallLock call(*this);
   CORELANE_TRY(enter(call));
-  if (!ready_) return error(not_ready());
+  if (!ready_) CORELANE_TRY(make_ready());
   runtime::StateTurn states;
   CORELANE_TRY(settle_executable(options, states));
   CORELANE_TRY(check_options(options, converts_));

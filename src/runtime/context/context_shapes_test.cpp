@@ -154,6 +154,77 @@ TEST(ContextShapes, ChangingOneInputKeepsTheOthersMemory) {
   EXPECT_EQ(floats_of(context.output(0).value()), (std::vector<float>{3, 5}));
 }
 
+/// A device without open dimensions, and a network whose two inputs have one size.
+struct PairSetup : FakeSetup {
+  PairSetup() : FakeSetup(config()) {
+    device->on_prepare = [](const device::PrepareOptions& options) -> Status {
+      if (options.input_shapes[0] == options.input_shapes[1]) return {};
+      return error(Code::kShapeMismatch, "fake: sizes differ");
+    };
+  }
+  static FakeConfig config() {
+    FakeConfig config = one_in_one_out(Shape{-1});
+    config.inputs.push_back(f32_desc("z", Shape{-1}));
+    config.dynamic_shapes = false;
+    return config;
+  }
+};
+
+TEST(ContextShapes, SizesThatGoTogetherMayBeBoundOneAfterTheOther) {
+  PairSetup setup;
+  Context context = setup.program.new_context().value();
+  const std::vector<float> x{1, 2, 3};
+  for (const std::int64_t n : {2, 3, 1}) {
+    const std::size_t first = n == 3 ? 1 : 0;  // In either order.
+    ASSERT_TRUE(context.bind_input(first, view_of(x, Shape{n})).ok());
+    ASSERT_TRUE(context.bind_input(1 - first, view_of(x, Shape{n})).ok());
+    EXPECT_EQ(context.outputs()[0].shape, (Shape{n}));
+    ASSERT_TRUE(context.run().ok());
+    EXPECT_EQ(context.output(0).value().shape, (Shape{n}));
+  }
+  EXPECT_EQ(setup.device->prepared.size(), 3U);
+}
+
+TEST(ContextShapes, SizesThatDoNotGoTogetherAreRefusedByTheRun) {
+  PairSetup setup;
+  Context context = setup.program.new_context().value();
+  const std::vector<float> x{1, 2, 3};
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{2})).ok());
+  ASSERT_TRUE(context.bind_input(1, view_of(x, Shape{2})).ok());
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{3})).ok());
+  EXPECT_EQ(context.inputs()[0].shape, (Shape{3}));
+  EXPECT_EQ(context.run().code(), Code::kShapeMismatch);
+  EXPECT_EQ(context.submit().error().code(), Code::kShapeMismatch);
+  EXPECT_EQ(context.set_input_shapes({Shape{1}, Shape{2}}).code(), Code::kShapeMismatch);
+  ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{2})).ok());
+  EXPECT_TRUE(context.run().ok());
+}
+
+TEST(ContextShapes, OwnInputsKeepWhatTheyHoldWhileSizesDoNotGoTogether) {
+  PairSetup setup;
+  Context context = setup.program.new_context().value();
+  const std::vector<float> x{1, 2, 3};
+  ASSERT_TRUE(context.set_input_shapes({Shape{2}, Shape{2}}).ok());
+  ASSERT_TRUE(context.set_input(0, view_of(x, Shape{2})).ok());
+  ASSERT_TRUE(context.set_input(1, view_of(x, Shape{3})).ok());
+  EXPECT_EQ(floats_of(context.input(0).value()), (std::vector<float>{1, 2}));
+  ASSERT_TRUE(context.set_input(1, view_of(x, Shape{2})).ok());
+  ASSERT_TRUE(context.run().ok());
+  EXPECT_EQ(floats_of(context.output(0).value()), (std::vector<float>{3, 5}));
+}
+
+TEST(ContextShapes, ASizeThatNothingElseCanMendIsRefusedAtOnce) {
+  FakeConfig config = one_in_one_out(Shape{-1});
+  config.dynamic_shapes = false;
+  FakeSetup setup(config);
+  setup.device->on_prepare = [](const device::PrepareOptions&) -> Status {
+    return error(Code::kShapeMismatch, "fake: no such size");
+  };
+  Context context = setup.program.new_context().value();
+  const std::vector<float> x{1, 2};
+  EXPECT_EQ(context.bind_input(0, view_of(x, Shape{2})).code(), Code::kShapeMismatch);
+}
+
 TEST(ContextShapes, OutputOfUnknownSizeIsCopiedWhereItFits) {
   FakeSetup setup(one_in_one_out(Shape{-1}));
   Context context = setup.program.new_context().value();

@@ -189,7 +189,8 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
   job_.executable = entry_.executable;
   job_.bindings = bindings_;
   job_.batch = runtime::samples_of(program_->description, shapes_);
-  if (entry_.executable != nullptr) outputs_.resize(entry_.executable->outputs().size());
+  outputs_.resize(entry_.executable != nullptr ? entry_.executable->outputs().size()
+                                               : program_->description.outputs.size());
   ready_ = false;  // Half applied bindings must not run.
   CORELANE_TRY(apply_all(kept));
   refresh();
@@ -329,7 +330,7 @@ void ContextState::note_shapes(bool inputs_are_there) noexcept {
 Status ContextState::apply_all(const std::vector<device::TensorRef>& kept) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     CORELANE_TRY(apply_input(i));
-    if (kept[i].data == nullptr || bindings_ == nullptr) continue;
+    if (kept[i].data == nullptr) continue;
     if (inputs_[i].own.data == kept[i].data) continue;
     CORELANE_ASSIGN(const device::TensorRef own, own_input(i));
     std::memcpy(own.data, kept[i].data, std::min(own.size, kept[i].size));

@@ -194,6 +194,8 @@ struct ContextState {
 
   // context_run.cpp
   Status not_ready() const;
+  /// Prepares for shapes that are all chosen; fails where they are not, or are refused.
+  Status make_ready();
   /// It begins now; stamps both ends where an input is converted.
   Status copy_in(TimePoint begin);
   /// Of the last run, as far as it got.

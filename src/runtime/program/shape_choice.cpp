@@ -161,6 +161,11 @@ Status check_shapes(const ProgramDescription& description, std::span<const Shape
                given_text(shapes), allowed_shapes(description));
 }
 
+bool has_several_open(const ProgramDescription& description) noexcept {
+  const auto open = [](const IoEntry& input) { return !input.desc.shape.is_static(); };
+  return description.shape_sets.empty() && std::ranges::count_if(description.inputs, open) > 1;
+}
+
 Result<std::vector<Shape>> shapes_with_input(const ProgramDescription& description,
                                              std::span<const Shape> current, std::size_t index,
                                              const Shape& shape) {

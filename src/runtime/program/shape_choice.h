@@ -54,6 +54,9 @@ std::string allowed_shapes(const ProgramDescription& description);
 /// closed list or fits the declared dimensions.
 Status check_shapes(const ProgramDescription& description, std::span<const Shape> shapes);
 
+/// True where sizes of several inputs are chosen one by one: those of now may not go together yet.
+bool has_several_open(const ProgramDescription& description) noexcept;
+
 /// The shapes of all inputs after input `index` has been given `shape`. With open dimensions only
 /// that input changes. With a closed list: the first set that holds `shape` at `index` and agrees
 /// with `current` elsewhere, else the first that holds it.
