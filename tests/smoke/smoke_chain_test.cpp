@@ -170,5 +170,31 @@ TEST(SmokeChainRandom, CutNetworksComputeWhatTheWholeOnesDo) {
   EXPECT_GE(cuts, 4);
 }
 
+/// A shape that crosses a cut is a value of the run; that of a fixed input is known to each part.
+TEST(SmokeChainShapes, AreKnownToEachPartWhereTheInputIsFixed) {
+  OnnxBuilder model;
+  model.input("x", {"n", std::int64_t{4}}).output("y", {"n", std::int64_t{4}});
+  model.node("Shape", {"x"}, {"s"}).node("Relu", {"x"}, {"a"});
+  model.node("Reshape", {"a", "s"}, {"p"}).node("Neg", {"p"}, {"y"});
+  const std::string onnx = model.build("shapes");
+  const auto open =
+      compile_chain(as_byte_span(onnx), std::array{CutNames{"a", "s"}, CutNames{"p"}});
+  ASSERT_TRUE(open) << open.error().to_string();
+  Context context = load_on(*open, {own_device()}, "openvino").new_context().value();
+  const Status why = context.set_input_shapes({Shape{2, 4}});
+  EXPECT_EQ(why.code(), Code::kUnsupportedModel);
+  EXPECT_NE(why.to_string().find("the size of 'p'"), std::string::npos) << why.to_string();
+  EXPECT_NE(why.to_string().find("fix the inputs' dimensions"), std::string::npos);
+  CompileOptions options;
+  options.import.dims["n"] = 2;
+  const auto fixed =
+      compile_chain(as_byte_span(onnx), std::array{CutNames{"a"}, CutNames{"p"}}, options);
+  ASSERT_TRUE(fixed) << fixed.error().to_string();
+  const auto whole = compile_bytes(as_byte_span(onnx), options).value();
+  const std::vector<float> x = numbers(8);
+  EXPECT_EQ(result_of(load_on(*fixed, {own_device()}, "openvino"), x, Shape{2, 4}),
+            result_of(load_on(whole, {own_device()}, "openvino"), x, Shape{2, 4}));
+}
+
 }  // namespace
 }  // namespace corelane

@@ -18,6 +18,10 @@ std::uint64_t bytes_of(const std::vector<TensorDesc>& tensors) {
   return sum;
 }
 
+bool any_open(const std::vector<TensorDesc>& tensors) {
+  return std::ranges::any_of(tensors, [](const TensorDesc& t) { return !t.shape.is_static(); });
+}
+
 }  // namespace
 
 Result<std::shared_ptr<device::Executable>> ChainExecutable::make(
@@ -42,10 +46,8 @@ Status ChainExecutable::refusal(const ChainImage& image, std::size_t part,
   device::Device& device = *device_->device_of(part);
   Status told =
       why.wrap(fmt::format("part '{}' on device '{}'", stage.name, device.info().instance));
-  const bool open = std::ranges::any_of(
-      stage.inputs, [](const TensorDesc& input) { return !input.shape.is_static(); });
   if (why.code() != Code::kUnsupportedModel || options.input_shapes.size() != image.inputs.size() ||
-      !open || !device.info().capabilities.dynamic_shapes)
+      !any_open(stage.inputs) || !device.info().capabilities.dynamic_shapes)
     return told;
   device::PrepareOptions declared = options;
   declared.input_shapes.clear();
@@ -110,9 +112,10 @@ Status ChainExecutable::describe(const ChainImage& image) {
     if (!made.shape.is_static())
       return error(
           Code::kUnsupportedModel,
-          "the size of '{}', which part '{}' hands on, is known only after a run ({}); cut "
-          "elsewhere",
-          value.name, names_[value.from.part], made.shape.to_string());
+          "the size of '{}', which part '{}' hands on, is known only after a run ({}); "
+          "{}cut elsewhere",
+          value.name, names_[value.from.part], made.shape.to_string(),
+          any_open(image.inputs) ? "fix the inputs' dimensions when it is compiled, or " : "");
     for (const PartTensor& at : value.to) {
       const TensorDesc& read = parts_[at.part]->inputs()[at.index];
       if (read.dtype != made.dtype)
