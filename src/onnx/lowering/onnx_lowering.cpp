@@ -15,6 +15,7 @@
 #include "onnx/graph/onnx_walk.h"
 #include "onnx/lowering/onnx_engines.h"
 #include "onnx/lowering/onnx_quantized.h"
+#include "onnx/lowering/onnx_quantized_constants.h"
 #include "onnx/lowering/onnx_rewriter.h"
 #include "onnx/lowering/onnx_shadow.h"
 #include "onnx/lowering/onnx_unchecked.h"
@@ -40,7 +41,8 @@ namespace {
 ///     samples, constants without elements or beyond 32 bits, many equal values, 8-bit floats
 ///  10 verdicts on element types that end the process
 ///  11 verdicts on loops that may make no round, and ranges of floats without elements
-constexpr std::array kLowerings{Lowering{"openvino", 11}};
+///  12 a verdict on outputs that are quantized constants
+constexpr std::array kLowerings{Lowering{"openvino", 12}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made
 /// cannot be made any more.
@@ -75,7 +77,8 @@ std::string text_constant(::onnx::ModelProto& model) {
 }
 
 std::string text_of(const ImportFinding& finding) {
-  return fmt::format("node {} ({}): {}", finding.node, finding.op, finding.text);
+  return fmt::format("{} {} ({}): {}", finding.op == "output" ? "output" : "node", finding.node,
+                     finding.op, finding.text);
 }
 
 /// The first reason stays: it names a node.
@@ -94,9 +97,11 @@ Result<RewriteReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
   std::vector<ImportFinding> renamed;
   rename_shadows(*model.mutable_graph(), renamed);
   const auto unchecked = unchecked_values(model.graph());
+  const auto constant = quantized_constant(model.graph());
   const std::string text = text_constant(model);
   CORELANE_ASSIGN(RewriteReport report, rewrite(model, constants, rules->nodes));
   if (unchecked) add_reason(report, *unchecked, text_of(*unchecked));
+  if (constant) add_reason(report, *constant, text_of(*constant));
   if (!text.empty()) add_reason(report, {ImportFinding::Kind::kWarning, "", "network", text}, text);
   report.findings.insert(report.findings.begin(), renamed.begin(), renamed.end());
   report.unfit = one_line(report.unfit);

@@ -281,6 +281,29 @@ TEST(OnnxLowering, BytesAndRevisionsThatItCannotServeAreRefused) {
             Code::kInvalidArgument);
 }
 
+TEST(OnnxLowering, OutputsThatAreQuantizedConstantsAreForTheOtherEngine) {
+  using T = ::onnx::TensorProto;
+  const auto verdict_on = [](const std::string& value, bool after = false) {
+    TestModel m;
+    m.input("x", {2}).output("y", {2});
+    m.floats("c", {2}, {1, 2}).floats("scale", {}, {0.5F});
+    m.typed("zero", T::UINT8, {}, {8}).typed("no", T::BOOL, {2}, {0, 0});
+    m.node("Where", {"no", "x", "c"}, {"chosen"});
+    m.node("Add", {"x", "c"}, {"sum"});
+    m.node("QuantizeLinear", {value, "scale", "zero"}, {"q"});
+    m.node("DequantizeLinear", {"q", "scale", "zero"}, {"d"});
+    m.node(after ? "Mul" : "Relu",
+           after ? std::vector<std::string>{"d", "x"} : std::vector<std::string>{"d"}, {"y"});
+    const auto imported = m.import();
+    return imported ? imported->lowered[0].unfit : imported.error().to_string();
+  };
+  EXPECT_EQ(verdict_on("c"),
+            "output y (output): it is a quantized constant; the engine gives its integers");
+  EXPECT_NE(verdict_on("chosen"), "") << "the condition is constant";
+  EXPECT_EQ(verdict_on("sum"), "");
+  EXPECT_EQ(verdict_on("c", true), "") << "an input takes part";
+}
+
 TEST(OnnxLowering, NetworksWithStringsAreUnfit) {
   TestModel m;
   m.input("x", {1}).output("y", {1});

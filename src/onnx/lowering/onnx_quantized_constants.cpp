@@ -1,0 +1,60 @@
+#include "onnx/lowering/onnx_quantized_constants.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include "onnx/graph/onnx_graph.h"
+
+namespace corelane::onnx {
+namespace {
+
+enum class Kind { kFromInputs, kConstant, kQuantized };
+
+using Kinds = std::unordered_map<std::string_view, Kind>;
+
+/// The network's inputs are neither initializers nor made by a node: not in `kinds`.
+Kind kind_of(const Kinds& kinds, const std::string& value) {
+  const auto it = kinds.find(value);
+  return it == kinds.end() ? Kind::kFromInputs : it->second;
+}
+
+Kind kind_of(const Kinds& kinds, const ::onnx::NodeProto& node) {
+  if (!subgraphs(node).empty()) return Kind::kFromInputs;
+  bool constant = true;
+  bool quantized = node.op_type() == "QuantizeLinear";
+  int from_inputs = 0;
+  for (int i = 0; i < node.input_size(); ++i) {
+    if (node.input(i).empty()) continue;
+    const Kind kind = kind_of(kinds, node.input(i));
+    quantized = quantized || kind == Kind::kQuantized;
+    if (kind != Kind::kFromInputs) continue;
+    ++from_inputs;
+    constant = constant && node.op_type() == "Where" && i > 0;
+  }
+  if (!constant || from_inputs > 1) return Kind::kFromInputs;
+  return quantized ? Kind::kQuantized : Kind::kConstant;
+}
+
+}  // namespace
+
+std::optional<ImportFinding> quantized_constant(const ::onnx::GraphProto& graph) {
+  // Most networks have no such node, and pay nothing else.
+  if (std::ranges::none_of(graph.node(),
+                           [](const auto& node) { return node.op_type() == "QuantizeLinear"; }))
+    return std::nullopt;
+  Kinds kinds;
+  for (const auto& tensor : graph.initializer()) kinds.emplace(tensor.name(), Kind::kConstant);
+  for (const auto& node : graph.node()) {
+    const Kind kind = kind_of(kinds, node);
+    for (const auto& output : node.output()) kinds.emplace(output, kind);
+  }
+  for (const auto& output : graph.output()) {
+    if (kind_of(kinds, output.name()) != Kind::kQuantized) continue;
+    return ImportFinding{ImportFinding::Kind::kWarning, output.name(), "output",
+                         "it is a quantized constant; the engine gives its integers"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace corelane::onnx
