@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "corelane/runtime/compile_chain.h"
 #include "smoke_support.h"
 
 namespace corelane {
@@ -121,6 +122,67 @@ TEST(SmokeEngines, TheFirstEngineAloneRefusesIntegersBeyond32Bits) {
   EXPECT_EQ(ran.detail(Detail::kInput), "x");
   EXPECT_NE(ran.message().find("has -2147483649 at element 1"), std::string::npos) << ran.message();
   EXPECT_TRUE(run_ids(context, {1, 2}).ok());
+}
+
+/// y: the first column of x, by a Gather that ended the process where `rows` was fixed at 0.
+std::string first_column_model(const OnnxBuilder::Dim& rows) {
+  return OnnxBuilder()
+      .input("x", {rows, 4})
+      .output("y", {rows, 1})
+      .constant<std::int64_t>("first", {1}, testing::kOnnxInt64, {0})
+      .node("Relu", {"x"}, {"r"})
+      .node("Gather", {"r", "first"}, {"y"}, {}, {OnnxBuilder::attribute("axis", std::int64_t{1})})
+      .build("first_column");
+}
+
+Shape shape_of_run(const Program& program, std::int64_t rows) {
+  Context context = program.new_context().value();
+  const std::vector<float> x(static_cast<std::size_t>(rows) * 4 + 1);
+  EXPECT_TRUE(
+      context
+          .bind_input(
+              0,
+              {x.data(), static_cast<std::size_t>(rows) * 16, DType::kF32, Shape{rows, 4}, {}, {}})
+          .ok());
+  const Status run = context.run();
+  EXPECT_TRUE(run.ok()) << run.to_string();
+  return run.ok() ? context.output(0)->shape : Shape();
+}
+
+TEST(SmokeEngines, FixedSizesOfNothingAreForTheSecondEngine) {
+  for (const char* const timed : {"0", "1"}) {
+    ::setenv("CORELANE_TIME_ENGINES", timed, 1);
+    const Program program = load(first_column_model(std::int64_t{0}), on(own_device()));
+    for (int run = 0; run < 12; ++run) EXPECT_EQ(shape_of_run(program, 0), (Shape{0, 1}));
+    program.wait_engines();
+    EXPECT_TRUE(program.engine().engine.starts_with("ONNX Runtime ")) << program.engine().engine;
+  }
+  ::setenv("CORELANE_TIME_ENGINES", "0", 1);
+  LoadOptions options = on(own_device());
+  options.engine = "openvino";
+  const auto refused = Program::load(as_byte_span(first_column_model(std::int64_t{0})), options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kUnsupportedModel);
+}
+
+TEST(SmokeEngines, ASetOfShapesWithoutElementsRunsOnTheSecondEngine) {
+  CompileOptions options;
+  options.import.shape_sets = {{Shape{2, 4}}, {Shape{0, 4}}};
+  const auto file = compile_bytes(as_byte_span(first_column_model("n")), options);
+  ASSERT_TRUE(file) << file.error().to_string();
+  const Program program = Program::load(*file, on(own_device())).value();
+  for (const std::int64_t rows : {2, 0, 2})
+    EXPECT_EQ(shape_of_run(program, rows), (Shape{rows, 1}));
+}
+
+/// Its parts are prepared for the shapes of the run.
+TEST(SmokeEngines, ANetworkInPartsRunsWithoutElements) {
+  const std::vector<CutNames> cuts = {{"r"}};
+  const auto file = compile_chain(as_byte_span(first_column_model("n")), cuts);
+  ASSERT_TRUE(file) << file.error().to_string();
+  const Program program = Program::load(*file, on(own_device())).value();
+  for (const std::int64_t rows : {2, 0, 2})
+    EXPECT_EQ(shape_of_run(program, rows), (Shape{rows, 1}));
 }
 
 TEST(SmokeEngines, AProgramThatIsTimedBeginsOnTheEngineThatNeedsNoCompilation) {

@@ -41,7 +41,7 @@ namespace {
 ///     samples, constants without elements or beyond 32 bits, many equal values, 8-bit floats
 ///  10 verdicts on element types that end the process
 ///  11 verdicts on loops that may make no round, and ranges of floats without elements
-///  12 a verdict on outputs that are quantized constants
+///  12 a verdict on outputs that are quantized constants; sizes of Flatten without elements
 constexpr std::array kLowerings{Lowering{"openvino", 12}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made

@@ -282,7 +282,6 @@ TEST(OnnxLowering, BytesAndRevisionsThatItCannotServeAreRefused) {
 }
 
 TEST(OnnxLowering, OutputsThatAreQuantizedConstantsAreForTheOtherEngine) {
-  using T = ::onnx::TensorProto;
   const auto verdict_on = [](const std::string& value, bool after = false) {
     TestModel m;
     m.input("x", {2}).output("y", {2});

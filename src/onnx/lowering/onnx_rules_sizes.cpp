@@ -156,6 +156,26 @@ Result<bool> expand_to_nothing(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.unfit(node, "a dimension of 0 is ignored by the engine");
 }
 
+/// With an axis behind dimension 1, the engine takes a first size of 0 for that of the input's
+/// dimension 0, and once it knows a second one of 0, that for the input's dimension 1.
+Result<bool> flat_nothing(Rewriter& r, const ::onnx::NodeProto& node) {
+  const ValueFacts x = r.of(node.input(0));
+  std::int64_t axis = int_attribute(node, "axis", 1);
+  if (axis < 0) axis += x.rank();
+  if (!x.shape || axis < 2 || axis > x.rank()) return false;
+  const auto& dims = x.shape->dims();
+  const auto middle = dims.begin() + static_cast<std::ptrdiff_t>(axis);
+  const auto is_some = [](std::int64_t d) { return d > 0; };
+  const bool some_before = std::all_of(dims.begin(), middle, is_some);
+  if (std::all_of(middle, dims.end(), is_some)) {
+    const std::int64_t behind = checked_product({middle, dims.end()}).or_open();
+    if (some_before || behind < 0) return false;
+    return r.instead(node, "Reshape", {node.input(0), r.ints({-1, behind})});
+  }
+  if (some_before && std::count(middle, dims.end(), 0) == 0) return false;
+  return r.unfit(node, "a tensor that may be without elements gets other sizes in the engine");
+}
+
 /// The engine has 32 bits of integers and of floats.
 Result<bool> wide_filling(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto* const value = find_attribute(node, "value");
@@ -238,6 +258,7 @@ constexpr Rule kRules[] = {
     {"Div", quotient_of_sizes, "of shapes: the parts above and below 0 apart"},
     {"Abs", amount_of_sizes, "of shapes: the larger of the value and its negative"},
     {"Expand", expand_to_nothing, "to a dimension of 0: for the other engine"},
+    {"Flatten", flat_nothing, "of a tensor that may be without elements: a Reshape"},
     {"ConstantOfShape", wide_filling, "beyond 32 bits: for the other engine"},
     {"TopK", equal_values, "many values with their places: for the other engine"},
     {"Split", uneven_parts, "parts of different sizes: for the other engine"},

@@ -171,6 +171,33 @@ TEST(OnnxSizes, ConstantsWithoutElementsAreForTheOtherEngine) {
   EXPECT_THAT(lowered(m).verdict, HasSubstr("dimension of 0"));
 }
 
+Lowered flattened(const TestModel::Dims& dims, std::int64_t axis) {
+  TestModel m;
+  m.input("x", dims).open_output("y");
+  set_attribute(m.node("Flatten", {"x"}, {"y"}), "axis", axis);
+  return lowered(m);
+}
+
+/// [0, 2] came of [0, 2, 1].
+TEST(OnnxSizes, FlatTensorsThatMayBeWithoutElementsKeepTheirSizes) {
+  for (const TestModel::Dims& dims : {TestModel::Dims{"n", 2, 1}, {2, "n", 1}, {0, 2, 1}})
+    for (const std::int64_t axis : {2, -1, 3})
+      EXPECT_EQ(flattened(dims, axis).operators, "Reshape");
+  for (const TestModel::Dims& dims : {TestModel::Dims{2, 2, 0}, {"n", 2, "m"}, {"n", 2, 0}})
+    EXPECT_THAT(flattened(dims, 2).verdict, HasSubstr("without elements"));
+}
+
+TEST(OnnxSizes, OtherFlatTensorsStayAsTheyAre) {
+  for (const std::int64_t axis : {0, 1}) {
+    EXPECT_EQ(flattened({"n", 2, "m"}, axis).operators, "Flatten");
+    EXPECT_EQ(flattened({"n", 2, "m"}, axis).verdict, "");
+  }
+  for (const TestModel::Dims& dims : {TestModel::Dims{2, 2, 1}, {2, 2, "n"}}) {
+    EXPECT_EQ(flattened(dims, 2).operators, "Flatten");
+    EXPECT_EQ(flattened(dims, 2).verdict, "");
+  }
+}
+
 TEST(OnnxSizes, FillingsBeyondThirtyTwoBitsAreForTheOtherEngine) {
   for (const auto& [type, value, fits] : {std::tuple(T::INT64, 2147483647.0, true),
                                           {T::INT64, 2147483648.0, false},

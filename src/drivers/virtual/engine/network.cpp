@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <istream>
 #include <openvino/frontend/manager.hpp>
 #include <openvino/frontend/onnx/extension/conversion.hpp>
@@ -120,6 +121,38 @@ void keep_order_of_equals(const ov::Model& network) {
   }
 }
 
+bool is_empty(const ov::PartialShape& shape) {
+  const auto is_zero = [](const ov::Dimension& d) { return d.is_static() && d.get_length() == 0; };
+  return shape.rank().is_static() && std::ranges::any_of(shape, is_zero);
+}
+
+constexpr std::string_view kNotOfNothing =
+    "which the engine does not compile; leave the dimension of 0 open, or let the other engine "
+    "compute it (engine=onnxruntime)";
+
+/// A Gather or a Transpose of a value without elements, in a body too; null where there is none.
+/// The one ends the process while it is compiled, the other makes other shapes.
+const ov::Node* mover_of_nothing(const ov::Model& network) {
+  for (const auto& node : network.get_ordered_ops()) {
+    if (const auto outer = ov::as_type_ptr<ov::op::util::MultiSubGraphOp>(node))
+      for (const auto& body : outer->get_functions())
+        if (const ov::Node* const inner = mover_of_nothing(*body)) return inner;
+    const std::string_view type = node->get_type_name();
+    if ((type == "Gather" || type == "Transpose") && is_empty(node->get_input_partial_shape(0)))
+      return node.get();
+  }
+  return nullptr;
+}
+
+Status check_movers(const ov::Model& network) {
+  const ov::Node* const mover = mover_of_nothing(network);
+  if (mover == nullptr) return {};
+  return error(Code::kUnsupportedModel, "node '{}' ({}) moves a value without elements ({}), {}",
+               mover->get_friendly_name(), mover->get_type_name(),
+               shape_of(mover->get_input_partial_shape(0)).to_string(), kNotOfNothing)
+      .with(Detail::kNode, mover->get_friendly_name());
+}
+
 /// Custom operators that depend on constants only get a dependency on an input: otherwise the
 /// engine would call them once, at compile time.
 void keep_at_run_time(const ov::Model& network) {
@@ -176,6 +209,24 @@ std::unordered_set<const ov::Node*> varying_nodes(const ov::Model& network) {
 
 }  // namespace
 
+/// Read or compiled for a fixed size of 0, many operators end the process, take for ever or make
+/// other shapes. With an open size they compute runs of nothing.
+Status check_elements(const PatchedModel& patched, std::span<const TensorDesc> inputs) {
+  // The other engine has no largest and no smallest of no bools, which this one computes.
+  const auto is_all = [&](std::string_view op) {
+    return patched.nodes == 1 && patched.first_node.contains(op);
+  };
+  const bool extreme = is_all("ReduceMax") || is_all("ReduceMin");
+  for (const TensorDesc& input : inputs) {
+    if (std::ranges::count(input.shape.dims(), 0) == 0) continue;
+    if (extreme && input.dtype == DType::kBool) continue;
+    return error(Code::kUnsupportedModel, "input '{}' has no elements ({}), {}", input.name,
+                 input.shape.to_string(), kNotOfNothing)
+        .with(Detail::kInput, input.name);
+  }
+  return {};
+}
+
 /// The message of the engine gets a remedy: what a user can change about the model.
 Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
                                                 const std::shared_ptr<HostOperators>& operators) {
@@ -192,6 +243,7 @@ Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
     if (network->get_results().size() != patched.outputs.size())
       return error(Code::kUnsupportedModel, "{}: it made {} outputs of the {} the network declares",
                    kContext, network->get_results().size(), patched.outputs.size());
+    CORELANE_TRY(check_movers(*network));
     restore_output_types(*network, patched);
     keep_order_of_equals(*network);
     if (operators) keep_at_run_time(*network);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <openvino/core/model.hpp>
+#include <span>
 
 #include "corelane/base/status.h"
 #include "drivers/virtual/common/onnx_patch.h"
@@ -11,8 +12,11 @@
 
 namespace corelane::drivers::virtual_npu {
 
+/// kUnsupportedModel for an input whose fixed shape has no elements. `inputs`: of `patched`.
+Status check_elements(const PatchedModel& patched, std::span<const TensorDesc> inputs);
+
 /// Reads the patched bytes; outputs get the element types the model declares. kUnsupportedModel
-/// naming operator and node.
+/// naming operator and node. The inputs have passed check_elements().
 Result<std::shared_ptr<ov::Model>> read_network(const PatchedModel& patched,
                                                 const std::shared_ptr<HostOperators>& operators);
 

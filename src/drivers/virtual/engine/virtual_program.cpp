@@ -56,6 +56,7 @@ Result<std::shared_ptr<VirtualProgram>> VirtualProgram::create(
 Status VirtualProgram::build(bool direct) {
   CORELANE_ASSIGN(const PatchedModel patched, patch());
   CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs, BoundTypes::kNumbers));
+  CORELANE_TRY(check_elements(patched, inputs_));
   shapes_ = shapes_text(inputs_);
   CORELANE_ASSIGN(bounds_, index_bounds(as_byte_span(patched.bytes), patched.inputs));
   if (!patched.custom_nodes.empty())
@@ -107,8 +108,8 @@ Result<std::shared_ptr<ov::Model>> VirtualProgram::read(const PatchedModel& patc
 }
 
 /// How a network is read (network.cpp); a change of what is made of it is another number. 2: equal
-/// values of TopK keep their order.
-constexpr int kReading = 2;
+/// values of TopK keep their order. 3: what moves values without elements is refused.
+constexpr int kReading = 3;
 
 /// All that the engine's compiled form depends on; a form with another tag is compiled again.
 std::string VirtualProgram::tag() const {
