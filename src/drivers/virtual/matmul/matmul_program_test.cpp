@@ -98,6 +98,24 @@ TEST(MatmulProgram, HalvesOfTheOutputScaleRoundToEven) {
     EXPECT_EQ(static_cast<int>(product.c_bytes[i]) - (expected[i] < 0 ? 256 : 0), expected[i]);
 }
 
+/// The product of the scales is beyond f32.
+TEST(MatmulProgram, ZeroTimesLargeScalesIsZero) {
+  for (const MatmulTypes& types : {MatmulTypes{DType::kI8, DType::kI8, DType::kF32},
+                                   {DType::kI8, DType::kI4, DType::kF16},
+                                   {DType::kI8, DType::kI8, DType::kI8}})
+    for (const auto kind : {MatmulQuantB::kLayer, MatmulQuantB::kChannel}) {
+      MatmulDesc desc = matmul_of(types, 2, 3, 33);
+      desc.a_scale = 1e30F;
+      desc.b_quant = kind;
+      desc.b_scales.assign(desc.b_scale_count(), 1e30F);
+      Product product(desc);
+      product.fill_with(0, 1);
+      run_product(product);
+      for (std::size_t i = 0; i < 2 * 33; ++i)
+        ASSERT_EQ(get_element(product.c_bytes.data(), types.c, i), 0) << dtype_name(types.c);
+    }
+}
+
 TEST(MatmulProgram, InfinityAndNanOfHalvesPropagate) {
   Product product(matmul_of({DType::kF16, DType::kF16, DType::kF32}, 2, 3, 2));
   product.a = {INFINITY, 1, 1, NAN, 1, 1};

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -175,13 +176,17 @@ class MatmulRequest final : public device::LaneRequest {
   void make_factors() {
     const auto a = static_cast<double>(desc_.a_scale);
     const double c = desc_.c == DType::kI8 ? static_cast<double>(desc_.c_scale) : 1.0;
-    scale_.of_all = a / c;
+    // What f32 does not hold would be infinity, and NaN for a sum of 0.
+    const double most = desc_.c == DType::kI8
+                            ? std::numeric_limits<double>::max()
+                            : static_cast<double>(std::numeric_limits<float>::max());
+    const auto factor = [&](float b) { return std::min(a * static_cast<double>(b) / c, most); };
+    scale_.of_all = factor(1);
     if (!integer_ || desc_.b_scales.empty()) return;  // Packed B has its scale already.
-    scale_.of_all = a * static_cast<double>(desc_.b_scales[0]) / c;
+    scale_.of_all = factor(desc_.b_scales[0]);
     if (desc_.b_quant != MatmulQuantB::kChannel) return;
     scale_.of_channel.resize(n_ + kFinishSlack);
-    for (std::size_t n = 0; n < n_; ++n)
-      scale_.of_channel[n] = a * static_cast<double>(desc_.b_scales[n]) / c;
+    for (std::size_t n = 0; n < n_; ++n) scale_.of_channel[n] = factor(desc_.b_scales[n]);
     scale_.floats.assign(scale_.of_channel.begin(), scale_.of_channel.end());
   }
 
