@@ -119,6 +119,29 @@ TEST_F(SmokeChain, ALostDeviceFailsTheInferenceAndTheNextOneHasTheBits) {
   }
 }
 
+/// Parts are prepared for each size of the open dimension.
+TEST(SmokeChainMemory, FormsBeyondTheLimitOfCopiesGo) {
+  const OnnxBuilder::Dim rows = "n";
+  const std::int64_t wide = 64;
+  const std::string onnx = OnnxBuilder()
+                               .input("x", {rows, wide})
+                               .output("y", {rows, wide})
+                               .constant<float>("w", {wide, wide}, kOnnxFloat, numbers(64 * 64))
+                               .node("MatMul", {"x", "w"}, {"m"})
+                               .node("Relu", {"m"}, {"y"})
+                               .build("wide");
+  const auto file = compile_chain(as_byte_span(onnx), std::array{CutNames{"m"}}).value();
+  for (const std::size_t kept : {1U, 3U}) {
+    LoadOptions options = on(own_device());
+    options.replicate_limit = (kept - 1) * wide * wide * sizeof(float);
+    const Program program = Program::load(file, options).value();
+    for (std::int64_t n = 1; n <= 6; ++n)
+      result_of(program, numbers(static_cast<std::size_t>(n * wide)), Shape{n, wide});
+    EXPECT_EQ(program.forms().size(), kept);
+    EXPECT_EQ(program.forms().back().input_shapes, (std::vector<Shape>{{6, wide}}));
+  }
+}
+
 /// Operators whose results are exact, however they are put together.
 TEST(SmokeChainRandom, CutNetworksComputeWhatTheWholeOnesDo) {
   std::uint32_t state = 3;

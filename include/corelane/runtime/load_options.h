@@ -50,7 +50,9 @@ struct LoadOptions {
   std::shared_ptr<device::HostOperatorTable> host_operators;
   /// As device::PrepareOptions::replicate_limit, which says what it means. Of a program with a
   /// batch range, or with static forms of open shapes, these forms count against it too; 0: one
-  /// form serves all.
+  /// form serves all. Where each shape is prepared when it is asked for (a network in parts, a
+  /// device without open dimensions), the constants of all forms but one count, and the least
+  /// recently used form goes; 0: a network in parts keeps that of its last shapes.
   std::size_t replicate_limit = device::kReplicateLimit;
   /// As ProgramDescription::batch_range, of a program that was compiled without one but leaves
   /// dimension 0 of its inputs open and nothing else, or to serve fewer sizes than it was compiled

@@ -14,7 +14,8 @@
 namespace corelane::runtime {
 namespace {
 
-/// Static executables kept for shapes that no closed list bounds; contexts keep their own alive.
+/// The most static executables kept for shapes that no closed list bounds; contexts keep their own
+/// alive.
 constexpr std::size_t kKeptExecutables = 32;
 /// Of the open form's time, of a static form beside others: each holds the constants again, in
 /// memory and, in turns, in the caches, which a comparison of two does not show.
@@ -311,17 +312,24 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(const std::ve
   return executable;
 }
 
-ExecutableSet::Entry ExecutableSet::find(std::span<const Shape> shapes) const {
-  const Entry* best = nullptr;
+ExecutableSet::Entry ExecutableSet::find(std::span<const Shape> shapes) {
+  Entry* best = nullptr;
   // One made for these shapes goes before one with open dimensions that accepts them too.
   const auto rank = [](const Entry& entry) {
     return (usable(entry) ? 2 : 0) + (all_static(entry.shapes) ? 1 : 0);
   };
-  for (const Entry& entry : entries_) {
+  for (Entry& entry : entries_) {
     if (!std::ranges::equal(entry.shapes, shapes) && !accepts_all(entry.shapes, shapes)) continue;
     if (best == nullptr || rank(entry) >= rank(*best)) best = &entry;
   }
-  return best == nullptr ? Entry{} : *best;
+  if (best == nullptr) return {};
+  best->found = ++finds_;
+  return *best;
+}
+
+std::size_t ExecutableSet::most_kept() const noexcept {
+  const std::size_t constants = std::max<std::size_t>(1, description_.constant_bytes);
+  return 1 + std::min(kKeptExecutables - 1, base_.replicate_limit / constants);
 }
 
 ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
@@ -332,18 +340,27 @@ ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
   Entry made{std::move(shapes), std::move(executable), std::make_shared<const char>(), copies,
              std::move(use)};
   const MutexLock lock(mutex_);
+  made.found = ++finds_;
   const auto drop = [&](std::size_t i) CORELANE_REQUIRES(mutex_) {
     dropped.push_back(std::move(entries_[i]));
     entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
   };
-  // The first one stays: it stands for the program where contexts begin.
+  // The first one stays: it stands for the program where contexts begin, and in trials. Of a chain
+  // with open dimensions nothing does: its first one is that of the first run.
+  const std::size_t staying = source_.stages.empty() ? 1 : 0;
   for (std::size_t i = entries_.size(); i-- > 1;)
     if (entries_[i].executable->lost()) drop(i);
   if (!entries_.empty() && entries_[0].shapes == made.shapes) {
     dropped.push_back(std::exchange(entries_[0], made));
     return made;
   }
-  if (description_.shape_sets.empty() && entries_.size() >= kKeptExecutables) drop(1);
+  // Forms beside an open one have a budget of their own.
+  const bool bounded = description_.shape_sets.empty() && forms_ == nullptr;
+  while (bounded && entries_.size() >= most_kept() && entries_.size() > staying) {
+    const auto begin = entries_.begin() + static_cast<std::ptrdiff_t>(staying);
+    const auto last = std::ranges::min_element(begin, entries_.end(), {}, &Entry::found);
+    drop(static_cast<std::size_t>(last - entries_.begin()));
+  }
   entries_.push_back(made);
   return made;
 }

@@ -40,6 +40,8 @@ class ExecutableSet {
     std::size_t copies = 0;
     /// Of a static form beside an open one: what counts its runs.
     std::shared_ptr<const FormUse> use;
+    /// Larger for what was found later.
+    std::uint64_t found = 0;
   };
 
   /// `description` must outlive the set.
@@ -134,7 +136,10 @@ class ExecutableSet {
   /// The attached form for these shapes under this program's options, or null.
   const PrecompiledForm* form_for(const std::vector<Shape>& shapes) const;
   /// No executable inside when none fits; one that is lost only where no other fits.
-  Entry find(std::span<const Shape> shapes) const CORELANE_REQUIRES(mutex_);
+  Entry find(std::span<const Shape> shapes) CORELANE_REQUIRES(mutex_);
+  /// How many executables for single shapes are kept where no closed list bounds them: the
+  /// constants of all but the first count against the budget for copies.
+  std::size_t most_kept() const noexcept;
   /// Takes the place of one for the same shapes.
   Entry remember(std::vector<Shape> shapes, std::shared_ptr<device::Executable> executable,
                  std::size_t copies = 0, std::shared_ptr<const FormUse> use = nullptr);
@@ -146,6 +151,7 @@ class ExecutableSet {
   mutable Mutex mutex_{LockRank::kProgramExecutables};
   std::condition_variable prepared_;  ///< An element of preparing_ has gone.
   std::vector<Entry> entries_ CORELANE_GUARDED_BY(mutex_);
+  std::uint64_t finds_ CORELANE_GUARDED_BY(mutex_) = 0;
   /// Shapes that a thread is preparing; each at most once.
   std::vector<std::vector<Shape>> preparing_ CORELANE_GUARDED_BY(mutex_);
   /// A form that has left, and what it takes while contexts keep it alive.

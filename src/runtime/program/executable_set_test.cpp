@@ -13,11 +13,15 @@ namespace {
 
 /// A set over a device whose first dimension is open; nothing is prepared yet.
 struct Open {
+  explicit Open(std::size_t constants = 0, std::size_t limit = device::kReplicateLimit)
+      : set(device, {"onnx", graph, {}, {}, {}}, {.replicate_limit = limit}, description) {
+    description.constant_bytes = constants;
+  }
   testing::FakeConfig config = testing::one_in_one_out({Shape::kOpen, 4});
   std::shared_ptr<testing::FakeDevice> device = std::make_shared<testing::FakeDevice>(config);
   ProgramDescription description = testing::fake_description(config);
   ByteVector graph = ByteVector(16, std::byte{1});
-  ExecutableSet set{device, {"onnx", graph, {}, {}, {}}, {}, description};
+  ExecutableSet set;
 
   std::shared_ptr<device::Executable> rows(std::int64_t n) {
     auto entry = set.for_shapes(std::vector<Shape>{{n, 4}});
@@ -118,6 +122,33 @@ TEST(ExecutableSet, AFailureThatOtherShapesWouldNotChangeIsHandedOn) {
     EXPECT_EQ(failed.code(), code) << "with the batch fixed";
     EXPECT_EQ(failed.message(), "for now");
   }
+}
+
+TEST(ExecutableSet, TheLeastRecentlyUsedGoBeyondTheLimitOfCopies) {
+  Open open(100, 250);  // Two sets of constants beside the first.
+  for (const std::int64_t n : {1, 2, 3, 2, 4}) ASSERT_NE(open.rows(n), nullptr);
+  EXPECT_EQ(open.device->prepared.size(), 4U);
+  EXPECT_EQ(open.set.all().size(), 3U);
+  for (const std::int64_t n : {1, 2, 4}) ASSERT_NE(open.rows(n), nullptr);
+  EXPECT_EQ(open.device->prepared.size(), 4U) << "these stayed";
+  ASSERT_NE(open.rows(3), nullptr);
+  EXPECT_EQ(open.device->prepared.size(), 5U);
+  EXPECT_EQ(open.set.all().size(), 3U);
+}
+
+TEST(ExecutableSet, WithoutRoomForCopiesTheFirstAndTheLastStay) {
+  Open open(100, 0);
+  const auto first = open.rows(1);
+  for (const std::int64_t n : {2, 3, 3}) ASSERT_NE(open.rows(n), nullptr);
+  EXPECT_EQ(open.set.all().size(), 2U);
+  EXPECT_EQ(open.set.first().executable, first);
+  EXPECT_EQ(open.device->prepared.size(), 3U);
+}
+
+TEST(ExecutableSet, WithoutConstantsALimitedNumberStays) {
+  Open open;
+  for (std::int64_t n = 1; n <= 40; ++n) ASSERT_NE(open.rows(n), nullptr);
+  EXPECT_EQ(open.set.all().size(), 32U);
 }
 
 }  // namespace
