@@ -45,8 +45,9 @@ class CORELANE_API IoBinding {
   Status copy_input(std::string_view name, const TensorView& view);
 
   /// Writes to this memory at each run; type and layout may differ from the program's. It must stay
-  /// valid until the run is over, which `keep_alive` can ensure. kInvalidArgument (null memory),
-  /// kShapeMismatch.
+  /// valid until the run is over, which `keep_alive` can ensure. A result with open
+  /// dimensions may be smaller than the view, and is the first part of its memory then.
+  /// kInvalidArgument (null memory), kShapeMismatch: here, or of the run whose result is larger.
   Status bind_output(std::string_view name, const MutableTensorView& view,
                      std::shared_ptr<const void> keep_alive = nullptr);
   /// Writes to device memory in the program's own form, from byte `offset` on. kInvalidArgument (a
