@@ -11,10 +11,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wno-array-bounds -Wno-maybe-uninitialized -Wno-null-dereference -Wno-dangling-pointer)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  # A process may exit while another thread is in the library: its static objects are of class Leaked. A program's
-  # own, and those of a test, may be destroyed.
+  # A process may exit while another thread is in the library: its static objects are of class Leaked. Those of a
+  # program, or of a test, may be destroyed.
+  set(is_program "$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>")
+  set(is_library "$<BOOL:$<FILTER:$<TARGET_PROPERTY:SOURCE_DIR>,INCLUDE,^${PROJECT_SOURCE_DIR}/src>>")
   target_compile_options(corelane_options INTERFACE
-    "$<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>:-Wexit-time-destructors>")
+    "$<$<AND:${is_library},$<NOT:${is_program}>>:-Wexit-time-destructors>")
 endif()
 
 # corelane_ends_with_its_thread(<source>...): what is destroyed at exit there belongs to the thread that exits.

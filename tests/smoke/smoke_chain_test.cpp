@@ -123,13 +123,14 @@ TEST_F(SmokeChain, ALostDeviceFailsTheInferenceAndTheNextOneHasTheBits) {
 TEST(SmokeChainMemory, FormsBeyondTheLimitOfCopiesGo) {
   const OnnxBuilder::Dim rows = "n";
   const std::int64_t wide = 64;
-  const std::string onnx = OnnxBuilder()
-                               .input("x", {rows, wide})
-                               .output("y", {rows, wide})
-                               .constant<float>("w", {wide, wide}, kOnnxFloat, numbers(64 * 64))
-                               .node("MatMul", {"x", "w"}, {"m"})
-                               .node("Relu", {"m"}, {"y"})
-                               .build("wide");
+  const std::string onnx =
+      OnnxBuilder()
+          .input("x", {rows, wide})
+          .output("y", {rows, wide})
+          .constant<float>("w", {wide, wide}, kOnnxFloat, numbers(std::size_t{64} * 64))
+          .node("MatMul", {"x", "w"}, {"m"})
+          .node("Relu", {"m"}, {"y"})
+          .build("wide");
   const auto file = compile_chain(as_byte_span(onnx), std::array{CutNames{"m"}}).value();
   for (const std::size_t kept : {1U, 3U}) {
     LoadOptions options = on(own_device());

@@ -73,7 +73,7 @@ TEST(LoadLimits, TheLargestShapesCount) {
     each->load_memory = 2 * 4 * 4096 + 1024;  // With the network itself.
     const auto fits = Program::load(as_byte_span(open), *each);
     EXPECT_TRUE(fits) << fits.error().to_string();
-    each->load_memory = 2 * 4 * 4096;
+    each->load_memory = std::uint64_t{2} * 4 * 4096;
     EXPECT_EQ(Program::load(as_byte_span(open), *each).error().code(), Code::kOutOfMemory);
   }
 }

@@ -310,12 +310,8 @@ void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionT
 
 void SessionCore::release(const SessionWorker& worker, const Status& status, Duration device_time) {
   queue_.release(worker.index(), status, device_time);
-  if (!model_.has_open_shapes() || !status.ok() || !ShortRuns::is_short(device_time)) return;
-  // Without memory for it the next call of these shapes is a task.
-  static_cast<void>(no_throw("noting the shapes of a run", [&]() -> Status {
+  if (model_.has_open_shapes() && status.ok() && ShortRuns::is_short(device_time))
     short_runs_.note(worker.shapes());
-    return {};
-  }));
 }
 
 std::vector<CallInput> SessionCore::take_inputs(SessionTask& task) noexcept {

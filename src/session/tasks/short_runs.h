@@ -5,6 +5,7 @@
 #include <ranges>
 #include <vector>
 
+#include "base/guard.h"
 #include "session/tasks/call.h"
 
 namespace corelane::session {
@@ -19,9 +20,13 @@ class ShortRuns {
   bool cover(const std::vector<CallInput>& inputs) const noexcept {
     return std::ranges::equal(inputs, shapes_, fits, &shape_of);
   }
-  /// A short run had these shapes.
-  void note(const std::vector<Shape>& shapes) {
-    if (!std::ranges::equal(shapes, shapes_, fits)) shapes_ = shapes;
+  /// A short run had these shapes. Without memory for them they stay unknown.
+  void note(const std::vector<Shape>& shapes) noexcept {
+    if (std::ranges::equal(shapes, shapes_, fits)) return;
+    static_cast<void>(no_throw("noting the shapes of a run", [&]() -> Status {
+      shapes_ = shapes;
+      return {};
+    }));
   }
 
  private:

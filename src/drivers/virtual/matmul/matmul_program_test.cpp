@@ -111,7 +111,7 @@ TEST(MatmulProgram, ZeroTimesLargeScalesIsZero) {
       Product product(desc);
       product.fill_with(0, 1);
       run_product(product);
-      for (std::size_t i = 0; i < 2 * 33; ++i)
+      for (std::size_t i = 0; i < std::size_t{2} * 33; ++i)
         ASSERT_EQ(get_element(product.c_bytes.data(), types.c, i), 0) << dtype_name(types.c);
     }
 }
