@@ -28,12 +28,15 @@ void pause_cpu() noexcept {
 #endif
 }
 
-/// Spins until `flag` is set or `until` has come.
-void spin_on(const std::atomic<bool>& flag, const Clock& clock, TimePoint until) {
+/// How long a worker leaves a job to a submitter that comes to run it.
+constexpr Duration kGrace = std::chrono::microseconds(1);
+
+/// Spins until `flag` is `wanted` or `until` has come.
+void spin_on(const std::atomic<bool>& flag, bool wanted, const Clock& clock, TimePoint until) {
   // The clock is read once for 32 looks: it costs more than they do.
   do {
     for (int i = 0; i < 32; ++i) {
-      if (flag.load(std::memory_order_acquire)) return;
+      if (flag.load(std::memory_order_acquire) == wanted) return;
       pause_cpu();
     }
   } while (clock.now() < until);
@@ -107,11 +110,16 @@ void LaneScheduler::work(LaneWorkers::Worker& self) noexcept {
     } else if (workers_.surplus(table_.abandoned_count())) {
       break;
     } else if (workers_.begin_spin(table_.busy_cores())) {
+      const bool gives_way = workers_.gives_way();
       lock.unlock();
-      spin_on(ready_, *clock_, clock_->now() + spin_);
+      spin_on(ready_, true, *clock_, clock_->now() + spin_);
+      if (gives_way) spin_on(ready_, false, *clock_, clock_->now() + kGrace);
       lock.lock();
       workers_.end_spin();
-      if (table_.ready_count() == 0) workers_.sleep(self, lock);
+      if (table_.ready_count() == 0)
+        workers_.sleep(self, lock);
+      else
+        workers_.give_way(false);  // Nobody came.
     } else {
       workers_.sleep(self, lock);
     }
@@ -155,9 +163,11 @@ bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
     if (!spun && !event_driven_ && table_.is(job, JobState::kRunning) &&
         workers_.may_spin(table_.busy_cores())) {
       spun = true;
+      // Had the worker left the job to this thread, it would not have to be told of the result.
+      if (helps && !job.has_deadline()) workers_.give_way(true);
       workers_.waiter_spins(true);
       lock.unlock();
-      spin_on(job.done_flag(), *clock_, clock_->now() + spin_);
+      spin_on(job.done_flag(), true, *clock_, clock_->now() + spin_);
       lock.lock();
       workers_.waiter_spins(false);
       continue;

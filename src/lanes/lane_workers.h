@@ -60,6 +60,10 @@ class LaneWorkers {
   /// At most one worker spins. False: this one must not.
   bool begin_spin(std::size_t busy_cores) noexcept;
   void end_spin() noexcept;
+  /// Whether the worker that spins leaves the next job to its submitter for a moment: the last one
+  /// came to wait for its job, and would have run it.
+  bool gives_way() const noexcept { return gives_way_; }
+  void give_way(bool gives) noexcept { gives_way_ = gives; }
   /// For threads that wait for a job.
   void waiter_spins(bool begins) noexcept { begins ? ++spinning_waiters_ : --spinning_waiters_; }
 
@@ -78,6 +82,7 @@ class LaneWorkers {
   std::size_t live_ = 0;
   std::size_t coming_ = 0;
   bool worker_spins_ = false;
+  bool gives_way_ = false;
   unsigned spinning_waiters_ = 0;
   bool stop_ = false;
 };
