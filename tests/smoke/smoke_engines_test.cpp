@@ -91,18 +91,17 @@ TEST(SmokeEngines, ARunWithIntegersBeyond32BitsIsTheOtherEngines) {
 
 // OpenVINO gave the integers, 140 for 1, in most sessions with several streams.
 TEST(SmokeEngines, AQuantizedConstantIsWhatItStandsFor) {
-  const std::string model =
-      OnnxBuilder()
-          .input("x", {2})
-          .output("y", {2})
-          .output("z", {2})
-          .constant<float>("c", {2}, testing::kOnnxFloat, {1.0F, 2.0F})
-          .constant<float>("scale", {}, testing::kOnnxFloat, {0.05F})
-          .constant<std::uint8_t>("zero", {}, testing::kOnnxUint8, {120})
-          .node("QuantizeLinear", {"c", "scale", "zero"}, {"q"})
-          .node("DequantizeLinear", {"q", "scale", "zero"}, {"y"})
-          .node("Relu", {"x"}, {"z"})
-          .build("constant");
+  const std::string model = OnnxBuilder()
+                                .input("x", {2})
+                                .output("y", {2})
+                                .output("z", {2})
+                                .constant<float>("c", {2}, testing::kOnnxFloat, {1.0F, 2.0F})
+                                .constant<float>("scale", {}, testing::kOnnxFloat, {0.05F})
+                                .constant<std::uint8_t>("zero", {}, testing::kOnnxUint8, {120})
+                                .node("QuantizeLinear", {"c", "scale", "zero"}, {"q"})
+                                .node("DequantizeLinear", {"q", "scale", "zero"}, {"y"})
+                                .node("Relu", {"x"}, {"z"})
+                                .build("constant");
   for (int round = 0; round < 4; ++round) {
     const Program program = load(model, on(own_device()));
     Context context = program.new_context().value();

@@ -10,8 +10,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/guard.h"
 #include "base/fork.h"
+#include "base/guard.h"
 #include "base/process/process_end.h"
 #include "base/reserve.h"
 #include "base/sync.h"
