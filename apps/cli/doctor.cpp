@@ -8,9 +8,9 @@
 #include <fstream>
 #include <set>
 #include <sstream>
-#include <string_view>
 #include <thread>
 
+#include "base/trust/environment_switch.h"
 #include "cli/command.h"
 #include "corelane/base/file.h"
 #include "corelane/device/device.h"
@@ -90,11 +90,11 @@ void check_folder(Report& report, const std::string& name, const std::filesystem
 }
 
 void check_cache(Report& report) {
-  const char* given = ::secure_getenv("CORELANE_CACHE");
-  if (given != nullptr && std::string_view(given) == "0")
-    report.add("cache folder", true, "not used: CORELANE_CACHE=0 switches the compile cache off");
-  else
+  static constinit EnvironmentSwitch enabled{"CORELANE_CACHE", true};
+  if (enabled.on())
     check_folder(report, "cache folder", cache_directory(), "CORELANE_CACHE_DIR");
+  else
+    report.add("cache folder", true, "not used: CORELANE_CACHE=0 switches the compile cache off");
 }
 
 /// What to do where no driver was found for `kind`.

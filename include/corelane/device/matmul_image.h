@@ -23,9 +23,8 @@
 ///  - C of i32 or i16: sum of a * b, exact (i16: saturated); scales do not enter.
 ///  - C of i8: clamp(round_half_even(sum(a * b) * sA * sB / sC) + zpC, -128, 127), the sum exact,
 ///    sA * sB / sC in f64; with groups, the sum of sB * a * b is f32 and may be one step off.
-///  - C of float, integer A, per layer or channel: the exact sum times sA * sB, or times the
-///  largest
-///    f32 where that is less, relative error at most 2^-22 before it is rounded to C.
+///  - C of float, integer A, per layer or channel: the exact sum times sA * sB, relative error
+///    at most 2^-22 before it is rounded to C. The largest f32 stands for a larger sA * sB.
 ///  - otherwise: f32 arithmetic in any order; absolute error at most
 ///    (K + 4) * 2^-24 * sum(|a * sA| * |b * sB|) before it is rounded to C. f16 and bf16 of C round
 ///    to nearest even.

@@ -127,8 +127,8 @@ class PartMaker {
     const ValueFacts& known = facts_.of(std::string(link));
     if (known.elem == ::onnx::TensorProto::STRING || is_no_tensor(link))
       return error(Code::kUnsupportedModel,
-                   "cut value '{}': it is no tensor of numbers, which alone cross a cut; cut "
-                   "elsewhere",
+                   "cut value '{}': it is no tensor of numbers, and nothing else crosses a cut; "
+                   "cut elsewhere",
                    link);
     if (known.elem == 0 || !known.shape)
       return error(Code::kUnsupportedModel,

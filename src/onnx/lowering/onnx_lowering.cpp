@@ -76,11 +76,6 @@ std::string text_constant(::onnx::ModelProto& model) {
   return found;
 }
 
-std::string text_of(const ImportFinding& finding) {
-  return fmt::format("{} {} ({}): {}", finding.op == "output" ? "output" : "node", finding.node,
-                     finding.op, finding.text);
-}
-
 /// The first reason stays: it names a node.
 void add_reason(RewriteReport& report, ImportFinding finding, std::string reason) {
   if (report.unfit.empty()) report.unfit = std::move(reason);

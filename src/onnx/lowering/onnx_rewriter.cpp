@@ -363,11 +363,14 @@ void Rewriter::look_at(const ::onnx::NodeProto& node) {
   if (const char* flaw = contrib_flaw(node, facts_)) unfit(node, flaw);
 }
 
+std::string text_of(const ImportFinding& finding) {
+  return fmt::format("{} {} ({}): {}", finding.op == "output" ? "output" : "node", finding.node,
+                     finding.op, finding.text);
+}
+
 void Rewriter::judge(const ::onnx::GraphProto& graph) {
   for (ImportFinding& finding : exact_.finish(graph, facts_)) {
-    if (state_.unfit.empty())
-      state_.unfit = fmt::format("{} {} ({}): {}", finding.op == "output" ? "output" : "node",
-                                 finding.node, finding.op, finding.text);
+    if (state_.unfit.empty()) state_.unfit = text_of(finding);
     state_.findings.push_back(std::move(finding));
   }
 }

@@ -198,6 +198,9 @@ struct RewriteReport {
   std::string unfit;                    ///< LoweredGraph::unfit.
 };
 
+/// A finding as a reason why a network is unfit: what it names, and its text.
+std::string text_of(const ImportFinding& finding);
+
 /// Applies the rules to the model's graph, and fills open dimensions of its outputs where they
 /// follow from the inputs. The model names a standard operator set.
 Result<RewriteReport> rewrite(::onnx::ModelProto& model, ByteSpan constants,

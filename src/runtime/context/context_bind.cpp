@@ -130,7 +130,8 @@ Status ContextState::enter(const CallLock& call, const std::vector<Slot>& slots,
 }
 
 /// From the bindings where the executable's shape is static. Bindings of an executable with open
-/// dimensions have no memory for them, so it is allocated here, as where there is no executable.
+/// dimensions have no memory for them, so it is allocated here; so it is where the sizes that are
+/// bound go with no executable yet.
 Result<device::TensorRef> ContextState::own_input(std::size_t index) {
   Slot& slot = inputs_[index];
   if (slot.own.data != nullptr) return slot.own;

@@ -1,8 +1,10 @@
 /// What one inference reads and writes, checked and by position.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,6 +27,11 @@ struct CallInput {
   std::size_t offset = 0;
   bool captured = false;  ///< The session's own copy, in the program's form and normalised.
 };
+
+/// True where no dimension is larger than that of `room`.
+inline bool fits_in(const Shape& shape, const Shape& room) noexcept {
+  return std::ranges::equal(shape.dims(), room.dims(), std::ranges::less_equal{});
+}
 
 struct CallOutput {
   std::size_t index = 0;

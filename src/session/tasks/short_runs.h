@@ -18,11 +18,11 @@ class ShortRuns {
     return device_time > Duration{0} && device_time < std::chrono::milliseconds(50);
   }
   bool cover(const std::vector<CallInput>& inputs) const noexcept {
-    return std::ranges::equal(inputs, shapes_, fits, &shape_of);
+    return std::ranges::equal(inputs, shapes_, fits_in, &shape_of);
   }
   /// A short run had these shapes. Without memory for them they stay unknown.
   void note(const std::vector<Shape>& shapes) noexcept {
-    if (std::ranges::equal(shapes, shapes_, fits)) return;
+    if (std::ranges::equal(shapes, shapes_, fits_in)) return;
     static_cast<void>(no_throw("noting the shapes of a run", [&]() -> Status {
       shapes_ = shapes;
       return {};
@@ -31,9 +31,6 @@ class ShortRuns {
 
  private:
   static const Shape& shape_of(const CallInput& input) noexcept { return input.view.shape; }
-  static bool fits(const Shape& shape, const Shape& known) noexcept {
-    return std::ranges::equal(shape.dims(), known.dims(), std::ranges::less_equal{});
-  }
 
   std::vector<Shape> shapes_;
 };

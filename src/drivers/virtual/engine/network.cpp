@@ -209,8 +209,8 @@ std::unordered_set<const ov::Node*> varying_nodes(const ov::Model& network) {
 
 }  // namespace
 
-/// Read or compiled for a fixed size of 0, many operators end the process, take for ever or make
-/// other shapes. With an open size they compute runs of nothing.
+/// Where the engine reads or compiles many an operator for a fixed size of 0, the process ends, the
+/// engine does not return, or shapes are wrong. With an open size it computes runs of no elements.
 Status check_elements(const PatchedModel& patched, std::span<const TensorDesc> inputs) {
   // The other engine has no largest and no smallest of no bools, which this one computes.
   const auto is_all = [&](std::string_view op) {
