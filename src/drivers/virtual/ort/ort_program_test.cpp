@@ -168,6 +168,71 @@ TEST(OrtProgram, OpenOutputsHaveTheSizeThatComesOut) {
   EXPECT_EQ(r->run(1).code(), Code::kWrongState);
 }
 
+/// A run is given the tensors of the runs before it, where those were alike.
+TEST(OrtProgram, OpenOutputsFollowTheValuesAfterEqualRuns) {
+  const std::string network = NetworkBuilder()
+                                  .input("x", {4})
+                                  .node("NonZero", {"x"}, {"places"}, "places")
+                                  .node("Add", {"x", "x"}, {"y"}, "twice")
+                                  .output("places", {1, -1}, kOnnxInt64)
+                                  .output("y", {-1})
+                                  .bytes();
+  for (const bool bound : {false, true}) {
+    const auto program = prepare(onnx_image(network));
+    const auto r = request(*program);
+    std::vector<float> x = {1, 0, 3, 0};
+    std::vector<std::int64_t> places(4);
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {4})).ok());
+    if (bound) ASSERT_TRUE(r->set_output(0, tensor_ref(places, {1, 4})).ok());
+    const std::vector<std::pair<std::vector<float>, std::vector<std::int64_t>>> steps = {
+        {{5, 0, 7, 0}, {0, 2}},
+        {{0, 0, 7, 8}, {2, 3}},
+        {{0, 0, 0, 0}, {}},
+        {{1, 2, 3, 4}, {0, 1, 2, 3}},
+        {{0, 9, 0, 9}, {1, 3}}};
+    for (const auto& [values, expected] : steps) {
+      for (int i = 0; i < 6; ++i) {
+        std::copy(values.begin(), values.end(), x.begin());
+        x[3] += static_cast<float>(values[3] > 0 ? i : 0);
+        const Status ran = r->run(1);
+        ASSERT_TRUE(ran.ok()) << ran.to_string();
+        const auto out = r->output(0);
+        ASSERT_TRUE(out);
+        ASSERT_EQ(out->shape, Shape({1, static_cast<std::int64_t>(expected.size())}));
+        const auto* data = static_cast<const std::int64_t*>(out->data);
+        EXPECT_EQ(std::vector<std::int64_t>(data, data + expected.size()), expected);
+        EXPECT_THAT(floats_of(*r, 1), ElementsAre(2 * x[0], 2 * x[1], 2 * x[2], 2 * x[3]));
+      }
+    }
+  }
+}
+
+TEST(OrtProgram, AFailureAfterEqualRunsNamesItsNodeAndTheNextRunIsRight) {
+  const std::string network = NetworkBuilder()
+                                  .input("x", {-1})
+                                  .input("i", {-1}, kOnnxInt64)
+                                  .node("Gather", {"x", "i"}, {"y"}, "pick")
+                                  .output("y", {-1})
+                                  .bytes();
+  const auto program = prepare(onnx_image(network));
+  const auto r = request(*program);
+  std::vector<float> x = {1, 2, 3};
+  std::vector<std::int64_t> i = {0, 2};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {3})).ok());
+  ASSERT_TRUE(r->set_input(1, tensor_ref(i, {2})).ok());
+  for (int round = 0; round < 2; ++round) {
+    for (int run = 0; run < 6; ++run) {
+      ASSERT_TRUE(r->run(1).ok());
+      EXPECT_THAT(floats_of(*r, 0), ElementsAre(1, 3));
+    }
+    i[0] = 9;
+    const Status failed = r->run(1);
+    EXPECT_EQ(failed.code(), Code::kEngineFailed);
+    EXPECT_EQ(failed.detail(Detail::kNode), "pick");
+    i[0] = 0;
+  }
+}
+
 TEST(OrtProgram, AnOpenOutputBeyondTheBoundMemoryWritesNothing) {
   const auto program = prepare(onnx_image(open_network()));
   const auto r = request(*program);
