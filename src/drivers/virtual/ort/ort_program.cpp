@@ -8,6 +8,7 @@
 #include "drivers/virtual/common/cpus.h"
 #include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/common/heap_growth.h"
+#include "drivers/virtual/ort/ort_optimizers.h"
 #include "drivers/virtual/ort/ort_outputs.h"
 #include "drivers/virtual/ort/ort_quotients.h"
 #include "drivers/virtual/ort/ort_tensor.h"
@@ -40,13 +41,14 @@ Status set_entry(const OrtLibrary& library, OrtSessionOptions* options, const ch
 
 /// `threads`: that compute one job, the caller's among them.
 Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const device::Image& image,
-                                            std::size_t threads, bool plain) {
+                                            std::size_t threads, OrtEffort effort,
+                                            const PatchedModel& patched) {
   constexpr std::string_view kWhat = "the engine's options";
   CORELANE_ASSIGN(auto options, (make_owned<OwnedSessionOptions, entry::CreateSessionOptions>(
                                     library, kWhat, Code::kEngineFailed)));
   OrtSessionOptions* const raw = options.get();
-  CORELANE_TRY(library.call<entry::SetSessionGraphOptimizationLevel>(
-      kWhat, Code::kInternal, raw, plain ? ORT_DISABLE_ALL : ORT_ENABLE_ALL));
+  CORELANE_TRY(library.call<entry::SetSessionGraphOptimizationLevel>(kWhat, Code::kInternal, raw,
+                                                                     level_of(effort)));
   CORELANE_TRY(library.call<entry::SetIntraOpNumThreads>(kWhat, Code::kInternal, raw,
                                                          static_cast<int>(threads)));
   CORELANE_TRY(library.call<entry::SetInterOpNumThreads>(kWhat, Code::kInternal, raw, 1));
@@ -54,10 +56,8 @@ Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const dev
                                                                int{ORT_LOGGING_LEVEL_WARNING}));
   // Threads that wait for work would take CPUs from the other cores.
   CORELANE_TRY(set_entry(library, raw, "session.intra_op.allow_spinning", "0"));
-  // This optimizer merges two Q-DQ pairs in a row into one, whose results are up to half a step off
-  // the grid of the second.
   CORELANE_TRY(set_entry(library, raw, "optimization.disable_specified_optimizers",
-                         "DoubleQDQPairsRemover"));
+                         needless_optimizers(patched.first_node, effort).c_str()));
   // Constants do not lie in the arena of the runs, which grows in powers of two.
   CORELANE_TRY(set_entry(library, raw, "session.use_device_allocator_for_initializers", "1"));
   if (image.constants.empty()) return options;
@@ -75,8 +75,8 @@ bool is_picture(const TensorDesc& desc) { return desc.shape.rank() == 4; }
 /// One dimension beside the batch may be open, as the width of a line of text is.
 bool is_small_picture(const TensorDesc& desc) {
   std::int64_t elements = 1;
-  int open = 0;
-  for (const std::int64_t dim : std::span(desc.shape.dims()).subspan(1)) {
+  int open = desc.shape[0] == Shape::kOpen ? -1 : 0;
+  for (const std::int64_t dim : desc.shape.dims()) {
     if (dim == Shape::kOpen) ++open;
     // Cut off, so that the product fits.
     if (dim > 0)
@@ -142,8 +142,9 @@ Status OrtProgram::build() {
     CORELANE_ASSIGN(operators_, OrtHostOperators::make(library_, patched.custom_nodes,
                                                        options_.host_operators));
   }
-  if (!begins_plain(patched)) return build_optimised(patched);
-  CORELANE_ASSIGN(CopyPtr first, make_copy(patched, 1, true));
+  const OrtEffort effort = first_effort(patched);
+  if (effort == OrtEffort::kFull) return build_optimised(patched);
+  CORELANE_ASSIGN(CopyPtr first, make_copy(patched, 1, effort));
   CORELANE_TRY(describe_outputs(patched, first->session.get()));
   if (optimising_tells_more()) return build_optimised(patched);
   later_ = std::make_unique<OrtLaterCopy>([this]() -> Status {
@@ -151,11 +152,11 @@ Status OrtProgram::build() {
     CORELANE_ASSIGN(const CopyPtr copy, optimised_copy(1));
     CopyPtr gone;  // Its session may end here, which takes a while.
     const MutexLock lock(mutex_);
-    gone.swap(plain_);
+    gone.swap(first_);
     return {};
   });
   const MutexLock lock(mutex_);
-  plain_ = std::move(first);
+  first_ = std::move(first);
   return {};
 }
 
@@ -175,7 +176,7 @@ bool OrtProgram::optimising_tells_more() const {
 
 Status OrtProgram::build_optimised(const PatchedModel& patched) {
   CORELANE_ASSIGN(const CopyPtr first,
-                  copies_.get(1, [&] { return make_copy(patched, 1, false); }));
+                  copies_.get(1, [&] { return make_copy(patched, 1, OrtEffort::kFull); }));
   return describe_outputs(patched, first->session.get());
 }
 
@@ -221,8 +222,9 @@ Status OrtProgram::describe_outputs(const PatchedModel& patched, OrtSession* ses
   return {};
 }
 
-Result<OwnedSessionOptions> OrtProgram::options_for(std::size_t threads, bool plain) const {
-  CORELANE_ASSIGN(auto options, session_options(library_, image_, threads, plain));
+Result<OwnedSessionOptions> OrtProgram::options_for(const PatchedModel& patched,
+                                                    std::size_t threads, OrtEffort effort) const {
+  CORELANE_ASSIGN(auto options, session_options(library_, image_, threads, effort, patched));
   if (operators_ != nullptr) CORELANE_TRY(operators_->add_to(options.get()));
   return options;
 }
@@ -240,36 +242,41 @@ Result<OwnedSession> OrtProgram::make_session(const PatchedModel& patched,
 }
 
 Result<OrtProgram::CopyPtr> OrtProgram::make_copy(const PatchedModel& patched, std::size_t threads,
-                                                  bool plain) {
+                                                  OrtEffort effort) {
   const HeapGrowth growth;
-  CORELANE_ASSIGN(const auto options, options_for(threads, plain));
-  CORELANE_ASSIGN(auto session, make_session(patched, options.get(), plain));
-  return std::make_shared<const OrtCopy>(OrtCopy{std::move(session), growth.bytes(), plain});
+  CORELANE_ASSIGN(const auto options, options_for(patched, threads, effort));
+  CORELANE_ASSIGN(auto session, make_session(patched, options.get(), effort != OrtEffort::kFull));
+  return std::make_shared<const OrtCopy>(OrtCopy{std::move(session), growth.bytes(), effort});
 }
 
-bool OrtProgram::begins_plain(const PatchedModel& patched) const {
-  if (options_.engine != device::kSoonestEngine) return false;
+OrtEffort OrtProgram::first_effort(const PatchedModel& patched) const {
+  if (options_.engine != device::kSoonestEngine) return OrtEffort::kFull;
   const auto has = [&](std::string_view op) { return patched.first_node.contains(op); };
   if (options_.profile_layers || operators_ != nullptr || constant_bytes_ > kMostPlainConstants ||
       std::ranges::any_of(kQuantized, has) || std::ranges::any_of(kRandom, has))
-    return false;
+    return OrtEffort::kFull;
   // The optimiser lays pictures out for its convolutions. Without it their first run may take
   // longer than the load gains.
   if (!has("Conv") || !(patched.has_planes || std::ranges::any_of(inputs_, is_picture)))
-    return true;
-  return constant_bytes_ >= kHeavyConstants &&
-         std::ranges::all_of(inputs_, [](const TensorDesc& desc) {
-           return !is_picture(desc) || is_small_picture(desc);
-         });
+    return OrtEffort::kPlain;
+  const bool small = std::ranges::all_of(
+      inputs_, [](const TensorDesc& desc) { return !is_picture(desc) || is_small_picture(desc); });
+  if (!small) return OrtEffort::kFull;
+  return constant_bytes_ >= kHeavyConstants ? OrtEffort::kPlain : OrtEffort::kLight;
 }
 
-OrtProgram::CopyPtr OrtProgram::plain_copy() const {
+OrtProgram::CopyPtr OrtProgram::first_copy() const {
   const MutexLock lock(mutex_);
-  return plain_;
+  return first_;
+}
+
+OrtEffort OrtProgram::effort() const {
+  const CopyPtr first = first_copy();
+  return first == nullptr ? OrtEffort::kFull : first->effort;
 }
 
 std::shared_ptr<const OrtCopy> OrtProgram::better_copy(const OrtCopy& used) {
-  if (later_ == nullptr || !used.plain) return nullptr;
+  if (later_ == nullptr || used.effort == OrtEffort::kFull) return nullptr;
   later_->note_run();
   if (!later_->done()) return nullptr;
   auto copy = optimised_copy(1);  // It is there.
@@ -279,7 +286,7 @@ std::shared_ptr<const OrtCopy> OrtProgram::better_copy(const OrtCopy& used) {
 Result<std::unique_ptr<OrtProfile>> OrtProgram::new_profile(std::size_t width) const {
   ZippedOutputs same;
   CORELANE_ASSIGN(const PatchedModel patched, read(same));
-  CORELANE_ASSIGN(auto options, options_for(threads_for(width), false));
+  CORELANE_ASSIGN(auto options, options_for(patched, threads_for(width), OrtEffort::kFull));
   return OrtProfile::make(library_, std::move(options), [&](const OrtSessionOptions* with) {
     return make_session(patched, with, false);
   });
@@ -301,16 +308,16 @@ Result<OrtProgram::CopyPtr> OrtProgram::optimised_copy(std::size_t threads) {
   return copies_.get(threads, [&]() -> Result<CopyPtr> {
     ZippedOutputs same;
     CORELANE_ASSIGN(const PatchedModel patched, read(same));
-    return make_copy(patched, threads, false);
+    return make_copy(patched, threads, OrtEffort::kFull);
   });
 }
 
-/// The plain one while it is there: a request may be made within the time limit of a run, and goes
+/// The first one while it is there: a request may be made within the time limit of a run, and goes
 /// over to the optimised one later.
 Result<OrtProgram::CopyPtr> OrtProgram::copy_for(std::size_t width) {
   const std::size_t threads = threads_for(width);
   if (threads == 1)
-    if (CopyPtr plain = plain_copy()) return plain;
+    if (CopyPtr first = first_copy()) return first;
   return optimised_copy(threads);
 }
 
@@ -337,7 +344,7 @@ device::MemoryFigures OrtProgram::memory() const {
   device::MemoryFigures figures;
   figures.weights = constant_bytes_;
   for (const CopyPtr& copy : copies_.values()) figures.code += copy->heap_growth;
-  if (const CopyPtr plain = plain_copy()) figures.code += plain->heap_growth;
+  if (const CopyPtr first = first_copy()) figures.code += first->heap_growth;
   figures.internal = run_bytes_;
   return figures;
 }

@@ -15,6 +15,7 @@
 namespace corelane::drivers::virtual_npu::ort {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -680,14 +681,14 @@ TEST(OrtProgram, BeginsPlainUntilItHasRunAFewTimesWhereNobodyAskedForIt) {
   std::vector<float> x = {1, 10};
   ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
   for (std::uint32_t i = 0; i < kRunsBeforeOptimising; ++i) {
-    EXPECT_TRUE(program->is_plain());
+    EXPECT_EQ(program->effort(), OrtEffort::kPlain);
     ASSERT_TRUE(r->run(1).ok());
     EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
   }
   // A request that is made now does not wait for the optimised session; bindings do.
   ASSERT_TRUE(request(*program)->run(1).ok());
   ASSERT_TRUE(program->reserve(1, 1).ok());
-  EXPECT_FALSE(program->is_plain());
+  EXPECT_EQ(program->effort(), OrtEffort::kFull);
   ASSERT_TRUE(r->run(1).ok());
   EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
 }
@@ -696,11 +697,11 @@ std::string longs(const std::vector<std::int64_t>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::int64_t)};
 }
 
-TEST(OrtProgram, BeginsOptimisedWhereItIsNamedQuantizedOrALightConvolutionOfAPicture) {
-  EXPECT_FALSE(prepare_for("onnxruntime", onnx_image(relu_network()))->is_plain());
-  EXPECT_FALSE(prepare_for("", onnx_image(relu_network()))->is_plain());
+TEST(OrtProgram, BeginsOptimisedWhereItIsNamedOrQuantized) {
+  EXPECT_EQ(prepare_for("onnxruntime", onnx_image(relu_network()))->effort(), OrtEffort::kFull);
+  EXPECT_EQ(prepare_for("", onnx_image(relu_network()))->effort(), OrtEffort::kFull);
   const std::string timed = device::faster_engine("onnxruntime");
-  EXPECT_FALSE(prepare_for(timed, onnx_image(relu_network()))->is_plain());
+  EXPECT_EQ(prepare_for(timed, onnx_image(relu_network()))->effort(), OrtEffort::kFull);
   constexpr std::int64_t kUint8 = 2;
   const std::string quantized = NetworkBuilder()
                                     .input("x", {1, 16})
@@ -710,12 +711,19 @@ TEST(OrtProgram, BeginsOptimisedWhereItIsNamedQuantizedOrALightConvolutionOfAPic
                                     .node("DequantizeLinear", {"q", "scale", "zero"}, {"y"})
                                     .output("y", {1, 16})
                                     .bytes();
-  const std::string picture = NetworkBuilder()
-                                  .input("x", {1, 1, 4, 4})
-                                  .floats("w", {1, 1, 1, 1}, {2})
-                                  .node("Conv", {"x", "w"}, {"y"})
-                                  .output("y", {1, 1, 4, 4})
-                                  .bytes();
+  EXPECT_EQ(prepare_for(std::string(device::kSoonestEngine), onnx_image(quantized))->effort(),
+            OrtEffort::kFull);
+}
+
+TEST(OrtProgram, BeginsWithoutALayoutForConvolutionsWhereAPictureIsSmall) {
+  const auto picture = [](std::int64_t batch, std::int64_t side) {
+    return NetworkBuilder()
+        .input("x", {batch, 1, side, side})
+        .floats("w", {1, 1, 1, 1}, {2})
+        .node("Conv", {"x", "w"}, {"y"})
+        .output("y", {batch, 1, side, side})
+        .bytes();
+  };
   // The picture is made of a sound in the network.
   const std::string sound = NetworkBuilder()
                                 .input("x", {1, 16})
@@ -725,10 +733,26 @@ TEST(OrtProgram, BeginsOptimisedWhereItIsNamedQuantizedOrALightConvolutionOfAPic
                                 .node("Conv", {"p", "w"}, {"y"})
                                 .output("y", {1, 1, 4, 4})
                                 .bytes();
-  for (const std::string& network : {quantized, picture, sound}) {
+  for (const std::string& network : {picture(1, 4), picture(-1, 4), sound}) {
     const auto program = prepare_for(std::string(device::kSoonestEngine), onnx_image(network));
     ASSERT_NE(program, nullptr);
-    EXPECT_FALSE(program->is_plain());
+    EXPECT_EQ(program->effort(), OrtEffort::kLight);
+    const auto r = request(*program);
+    std::vector<float> x(16, 1.5F);
+    const bool flat = program->inputs()[0].shape.rank() == 2;
+    const Shape shape = flat ? Shape{1, 16} : Shape{1, 1, 4, 4};
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, shape)).ok());
+    for (int run = 0; run < 6; ++run) {
+      ASSERT_TRUE(r->run(1).ok());
+      EXPECT_THAT(floats_of(*r, 0), Each(3.0F));
+      if (run == 3) ASSERT_TRUE(program->reserve(1, 1).ok());
+    }
+    EXPECT_EQ(program->effort(), OrtEffort::kFull);
+  }
+  for (const std::string& network : {picture(1, 1024), picture(64, 64)}) {
+    const auto program = prepare_for(std::string(device::kSoonestEngine), onnx_image(network));
+    ASSERT_NE(program, nullptr);
+    EXPECT_EQ(program->effort(), OrtEffort::kFull);
   }
 }
 
@@ -747,10 +771,10 @@ std::shared_ptr<OrtProgram> prepare_heavy(const std::vector<std::int64_t>& dims)
 }
 
 TEST(OrtProgram, BeginsPlainWhereAConvolutionHasManyWeightsForASmallPicture) {
-  EXPECT_TRUE(prepare_heavy({1, 3, 256, 256})->is_plain());
-  EXPECT_TRUE(prepare_heavy({-1, 3, 48, -1})->is_plain());
-  EXPECT_FALSE(prepare_heavy({1, 3, 256, 257})->is_plain());
-  EXPECT_FALSE(prepare_heavy({-1, 3, -1, -1})->is_plain());
+  EXPECT_EQ(prepare_heavy({1, 3, 256, 256})->effort(), OrtEffort::kPlain);
+  EXPECT_EQ(prepare_heavy({-1, 3, 48, -1})->effort(), OrtEffort::kPlain);
+  EXPECT_EQ(prepare_heavy({1, 3, 256, 257})->effort(), OrtEffort::kFull);
+  EXPECT_EQ(prepare_heavy({-1, 3, -1, -1})->effort(), OrtEffort::kFull);
 }
 
 /// A network of which the engine knows the shape of the output, {first, 2, 1}, once it is
@@ -784,7 +808,7 @@ TEST(OrtProgram, BeginsOptimisedWhereTheEngineKnowsAnOutputOnlyThen) {
   const device::Image image = late_shape_image(network, 1, 1);
   const auto program = prepare_for(std::string(device::kSoonestEngine), image);
   ASSERT_NE(program, nullptr);
-  EXPECT_FALSE(program->is_plain());
+  EXPECT_EQ(program->effort(), OrtEffort::kFull);
   EXPECT_EQ(program->outputs()[0].shape, image.outputs[0].shape);
 }
 
@@ -793,7 +817,7 @@ TEST(OrtProgram, BeginsPlainWhereAnOutputIsKnownAfterARunAnyway) {
   const device::Image image = late_shape_image(network, 0, -1);
   const auto program = prepare_for(std::string(device::kSoonestEngine), image);
   ASSERT_NE(program, nullptr);
-  EXPECT_TRUE(program->is_plain());
+  EXPECT_EQ(program->effort(), OrtEffort::kPlain);
   EXPECT_EQ(program->outputs()[0].shape, (Shape{Shape::kOpen, Shape::kOpen, 1}));
 }
 
@@ -812,7 +836,7 @@ TEST(OrtProgram, ThreadsRunOnWhileItIsOptimised) {
       bool last = false;
       // As often as it takes, and once more on the optimised session.
       for (int i = 0; i < 100 || !last; ++i) {
-        last = !program->is_plain();
+        last = program->effort() == OrtEffort::kFull;
         if (!r->run(1).ok() || floats_of(*r, 0)[0] != value + 4) ++wrong;
       }
     });

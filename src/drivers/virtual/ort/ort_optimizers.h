@@ -1,0 +1,33 @@
+/// How much of its optimising ONNX Runtime is asked for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "drivers/virtual/ort/ort_api.h"
+
+namespace corelane::drivers::virtual_npu::ort {
+
+/// What the engine does to a network before it runs.
+enum class OrtEffort : std::uint8_t {
+  kPlain,  ///< Nothing.
+  /// All but what a first run gains less by than a load takes longer for: the layout of weights and
+  /// pictures for convolutions, and the search for computations that occur twice.
+  kLight,
+  kFull,
+};
+
+/// The engine's own number for the effort.
+GraphOptimizationLevel level_of(OrtEffort effort) noexcept;
+
+/// Optimizers that the engine is to leave out, separated by semicolons, as the session entry
+/// "optimization.disable_specified_optimizers" takes them. Most are those that look for operators
+/// which the network does not have: each walks over all nodes. Then the one that merges two Q-DQ
+/// pairs in a row into one, whose results are up to half a step off the grid of the second.
+/// `operators`: PatchedModel::first_node. Some operators are made of others once the engine has
+/// begun; a fusion of those that is missed costs speed only.
+std::string needless_optimizers(const std::map<std::string, std::string, std::less<>>& operators,
+                                OrtEffort effort);
+
+}  // namespace corelane::drivers::virtual_npu::ort
