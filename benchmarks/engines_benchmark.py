@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from python_session import agree, compare, measure, median_call, ort_session, our_session
+from python_session import agree, compare, measure, median_call, ort_session, our_session, settle
 from ratio import interval, verdict, write
 
 # Sizes of open dimensions after the first one, by a part of the model's path; elsewhere SIZE.
@@ -121,9 +121,7 @@ def one_model(corelane, path, name, rounds, fix=False):
     reference = plain.run(None, feed)
     ours = our_session(corelane, model, threads=1, device="virtual:generic:1")
     error = agree(name, ours.run(None, feed), reference)
-    begin = time.perf_counter()
-    while time.perf_counter() < begin + WARM_UP:
-        ours.run(None, feed)
+    settle(ours, feed, WARM_UP)
     begin = time.perf_counter()
     plain.run(None, feed)
     latency = time.perf_counter() - begin
