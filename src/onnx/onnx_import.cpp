@@ -13,6 +13,7 @@
 #include "onnx/infer/onnx_graph_facts.h"
 #include "onnx/onnx_complete.h"
 #include "onnx/onnx_import_from.h"
+#include "onnx/onnx_lent.h"
 #include "onnx/shape/onnx_batch.h"
 #include "onnx/shape/onnx_freeze.h"
 
@@ -62,7 +63,7 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
   CORELANE_TRY(check_deadline(options.deadline, "the model is read"));
   const HeldModel held;
   ::onnx::ModelProto& model = *held;
-  CORELANE_TRY(parse_model(bytes, model));
+  CORELANE_TRY(parse_lending(bytes, model, external));
   ImportedModel imported;
   CORELANE_TRY(check_deadline(options.deadline, "the constants are read"));
   CORELANE_ASSIGN(imported.constants, take_constants(model, external));

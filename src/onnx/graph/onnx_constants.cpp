@@ -23,13 +23,7 @@ void set_entry(::onnx::TensorProto& tensor, const char* key, std::string value) 
 }
 
 void refer(::onnx::TensorProto& tensor, std::size_t offset, std::size_t size) {
-  tensor.clear_external_data();
-  set_entry(tensor, "location", kConstantsLocation);
-  set_entry(tensor, "offset", std::to_string(offset));
-  set_entry(tensor, "length", std::to_string(size));
-  tensor.set_data_location(::onnx::TensorProto::EXTERNAL);
-  // clear() would keep the string's memory.
-  const std::unique_ptr<std::string> freed(tensor.release_raw_data());
+  refer_to(tensor, kConstantsLocation, offset, size);
 }
 
 /// The bytes go into the message.
@@ -126,6 +120,17 @@ Result<ByteVector> take_constants(::onnx::ModelProto& model, ExternalData& exter
   });
   CORELANE_TRY(status);
   return constants;
+}
+
+void refer_to(::onnx::TensorProto& tensor, const char* location, std::size_t offset,
+              std::size_t size) {
+  tensor.clear_external_data();
+  set_entry(tensor, "location", location);
+  set_entry(tensor, "offset", std::to_string(offset));
+  set_entry(tensor, "length", std::to_string(size));
+  tensor.set_data_location(::onnx::TensorProto::EXTERNAL);
+  // clear() would keep the string's memory.
+  const std::unique_ptr<std::string> freed(tensor.release_raw_data());
 }
 
 Status inline_tensor(::onnx::TensorProto& tensor, ByteSpan constants) {

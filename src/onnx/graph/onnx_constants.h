@@ -15,6 +15,10 @@ namespace corelane::onnx {
 /// copied.
 Result<ByteVector> take_constants(::onnx::ModelProto& model, ExternalData& external);
 
+/// Makes the tensor an external one without data of its own.
+void refer_to(::onnx::TensorProto& tensor, const char* location, std::size_t offset,
+              std::size_t size);
+
 /// Writes the data of one external tensor back into the message.
 Status inline_tensor(::onnx::TensorProto& tensor, ByteSpan constants);
 

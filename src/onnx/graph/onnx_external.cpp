@@ -99,6 +99,11 @@ Result<const MappedFile*> ExternalData::open(const std::string& location,
   return by_location_[location] = &files_.emplace(path, std::move(*file)).first->second;
 }
 
+void ExternalData::lend(ByteSpan model) {
+  lent_ = model;
+  size_of_files_ += model.size();
+}
+
 Result<ByteSpan> ExternalData::file(const std::string& location) {
   CORELANE_ASSIGN(const MappedFile* file, open(location, location));
   return file->bytes();
@@ -116,6 +121,8 @@ Result<ByteSpan> ExternalData::bytes_of(const ::onnx::TensorProto& tensor) {
                  "tensor '{}': its shape needs {} bytes, its external data declare {}", name,
                  wanted, *place.length);
   }
+  if (place.location == kLentLocation && !lent_.empty())
+    return checked_slice(lent_, place.offset, wanted, fmt::format("tensor '{}'", name));
   CORELANE_ASSIGN(const MappedFile* file, open(place.location, name));
   auto slice = checked_slice(file->bytes(), place.offset, wanted, fmt::format("tensor '{}'", name));
   // Said again with the file's name, which checked_slice() does not know.

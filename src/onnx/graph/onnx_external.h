@@ -15,6 +15,9 @@ class TensorProto;
 
 namespace corelane::onnx {
 
+/// The location of a tensor whose bytes the model itself holds.
+inline constexpr const char* kLentLocation = "corelane:model";
+
 /// Opens external data files once each. A location is relative to `root`; the file it resolves to
 /// must lie under `root` or under `linked_root` (the folder of the file that the model is a link
 /// to; may be empty). Not shared between threads.
@@ -28,7 +31,10 @@ class ExternalData {
   Result<ByteSpan> bytes_of(const ::onnx::TensorProto& tensor);
   /// The whole file at a location. Errors as of bytes_of().
   Result<ByteSpan> file(const std::string& location);
-  /// Of the files opened so far, each counted once however it is named.
+  /// Tensors at kLentLocation lie in `model`, the bytes of the model itself, which must live as
+  /// long as this object is used.
+  void lend(ByteSpan model);
+  /// Of the files opened so far and what is lent, each counted once however it is named.
   std::size_t size_of_files() const { return size_of_files_; }
 
  private:
@@ -41,6 +47,7 @@ class ExternalData {
   std::map<std::filesystem::path, MappedFile> files_;  ///< By resolved path.
   std::map<std::string, const MappedFile*> by_location_;
   std::size_t size_of_files_ = 0;
+  ByteSpan lent_;
 };
 
 }  // namespace corelane::onnx

@@ -10,6 +10,10 @@ namespace corelane::onnx {
 Status read_model(ByteSpan bytes, ::onnx::ModelProto& model) {
   // protobuf allocates while it reads: sizes and nesting are looked at before.
   CORELANE_TRY(check_wire(bytes));
+  return read_checked(bytes, model);
+}
+
+Status read_checked(ByteSpan bytes, ::onnx::ModelProto& model) {
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return error(Code::kMalformed, "not an ONNX model, or damaged: protobuf cannot read it");
   return {};
@@ -22,6 +26,10 @@ Status parse_model(ByteSpan bytes, ::onnx::ModelProto& model) {
 
 Result<bool> parse_sorted(ByteSpan bytes, ::onnx::ModelProto& model) {
   CORELANE_TRY(read_model(bytes, model));
+  return put_in_order(model);
+}
+
+Result<bool> put_in_order(::onnx::ModelProto& model) {
   const Status structure = check_structure(model);
   // Most files are in order, and pay nothing.
   if (structure.ok()) return false;

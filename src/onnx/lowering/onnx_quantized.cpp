@@ -313,6 +313,10 @@ class PairsBeforeConcat {
 
 void rewrite_quantized(::onnx::GraphProto& graph, ByteSpan constants,
                        std::vector<ImportFinding>& findings) {
+  // Most networks have none, and need no index of their values.
+  if (std::ranges::none_of(graph.node(),
+                           [](const Node& node) { return is_op(node, "QuantizeLinear"); }))
+    return;
   UnsignedPairs(graph, constants).run(findings);
   // Some parts for each node of an honest model; a hostile one could ask for a square of them.
   std::int64_t room = std::int64_t{1} << 20;

@@ -1,0 +1,118 @@
+#include "onnx/onnx_lent.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "onnx/graph/onnx_constants.h"
+#include "onnx/onnx_test_model.h"
+
+namespace corelane::onnx {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kLarge = 5000;  // Floats: 20 kB.
+
+std::vector<double> values(double first) {
+  std::vector<double> v(kLarge);
+  std::iota(v.begin(), v.end(), first);
+  return v;
+}
+
+/// Two large initializers around a small one.
+TestModel two_large() {
+  TestModel m;
+  m.input("x", {kLarge}).output("z", {kLarge});
+  m.floats("a", {kLarge}, values(0)).floats("s", {1}, {7}).floats("b", {kLarge}, values(100));
+  m.node("Add", {"x", "a"}, {"y"});
+  m.node("Add", {"y", "b"}, {"t"});
+  m.node("Add", {"t", "s"}, {"z"});
+  return m;
+}
+
+ExternalData nowhere() { return {{}, {}, false}; }
+
+TEST(OnnxLent, LargeWeightsStayWhereTheyLie) {
+  TestModel m = two_large();
+  const std::string bytes = m.proto().SerializeAsString();
+  ::onnx::ModelProto model;
+  ExternalData external = nowhere();
+  ASSERT_TRUE(parse_lending(as_byte_span(bytes), model, external).ok());
+  const auto& tensors = model.graph().initializer();
+  ASSERT_EQ(tensors.size(), 3);
+  EXPECT_EQ(tensors[1].raw_data().size(), 4U);
+  for (const int i : {0, 2}) {
+    EXPECT_TRUE(is_external(tensors[i]));
+    EXPECT_TRUE(tensors[i].raw_data().empty());
+    const auto data = external.bytes_of(tensors[i]);
+    ASSERT_TRUE(data) << data.error().to_string();
+    EXPECT_GE(data->data(), as_byte_span(bytes).data());
+    EXPECT_LE(data->data() + data->size(), as_byte_span(bytes).data() + bytes.size());
+    EXPECT_EQ(as_string_view(*data), m.graph().initializer(i).raw_data());
+  }
+}
+
+/// A text beside its data keeps a tensor from being lent.
+TEST(OnnxLent, TheImportIsTheSameAsOfWeightsThatAreCopied) {
+  TestModel lent = two_large();
+  TestModel copied = two_large();
+  for (auto& tensor : *copied.graph().mutable_initializer()) tensor.set_doc_string("kept");
+  const auto a = import_onnx(as_byte_span(lent.proto().SerializeAsString()));
+  const auto b = import_onnx(as_byte_span(copied.proto().SerializeAsString()));
+  ASSERT_TRUE(a) << a.error().to_string();
+  ASSERT_TRUE(b) << b.error().to_string();
+  EXPECT_EQ(a->constants, b->constants);
+  ::onnx::ModelProto graph;
+  ASSERT_TRUE(graph.ParseFromArray(b->graph.data(), static_cast<int>(b->graph.size())));
+  for (auto& tensor : *graph.mutable_graph()->mutable_initializer()) tensor.clear_doc_string();
+  EXPECT_EQ(as_string_view(a->graph), graph.SerializeAsString());
+}
+
+TEST(OnnxLent, AGraphInTwoPiecesIsOneGraph) {
+  TestModel first = two_large();
+  TestModel second;
+  second.floats("c", {kLarge}, values(3)).output("w", {kLarge});
+  second.node("Add", {"z", "c"}, {"w"});
+  const std::string bytes = first.proto().SerializeAsString() + second.proto().SerializeAsString();
+  const auto imported = import_onnx(as_byte_span(bytes));
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(imported->description.outputs.size(), 2U);
+  EXPECT_GE(imported->constants.size(), 3 * kLarge * sizeof(float));
+  const auto* c = reinterpret_cast<const float*>(imported->constants.data() +
+                                                 imported->constants.size() - kLarge * 4);
+  EXPECT_EQ(c[1], 4.0F);
+}
+
+TEST(OnnxLent, DataThatDoNotFitTheShapeAreRefusedAsAnyOthers) {
+  TestModel m = two_large();
+  m.graph().mutable_initializer(2)->set_dims(0, kLarge - 1);
+  const auto imported = import_onnx(as_byte_span(m.proto().SerializeAsString()));
+  ASSERT_FALSE(imported);
+  EXPECT_EQ(imported.error().code(), Code::kMalformed);
+  EXPECT_THAT(imported.error().to_string(), HasSubstr("'b'"));
+  EXPECT_THAT(imported.error().to_string(), HasSubstr("the file holds 20000"));
+}
+
+TEST(OnnxLent, NoTensorOfAFileLiesInTheModelByItsOwnWord) {
+  TestModel m = two_large();
+  refer_to(*m.graph().mutable_initializer(1), kLentLocation, 0, 4);
+  const auto imported = import_onnx(as_byte_span(m.proto().SerializeAsString()));
+  ASSERT_FALSE(imported);
+  EXPECT_EQ(imported.error().code(), Code::kMalformed);
+  EXPECT_THAT(imported.error().to_string(), HasSubstr("'s'"));
+}
+
+TEST(OnnxLent, OfWeightsOfOneNameTheLastStays) {
+  TestModel m = two_large();
+  m.floats("a", {kLarge}, values(1000));
+  const auto imported = import_onnx(as_byte_span(m.proto().SerializeAsString()));
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(imported->constants.size(), 40032U);  // Two of 20,000, the second at a multiple of 64.
+  const auto* last = reinterpret_cast<const float*>(imported->constants.data() + 20032);
+  EXPECT_EQ(last[0], 1000.0F);
+}
+
+}  // namespace
+}  // namespace corelane::onnx
