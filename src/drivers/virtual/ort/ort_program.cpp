@@ -27,6 +27,8 @@ constexpr std::size_t kMostPlainConstants = std::size_t{64} << 20;
 constexpr std::size_t kHeavyConstants = std::size_t{2} << 20;
 /// Elements of a small picture: 256 x 256 of three channels.
 constexpr std::int64_t kSmallPicture = std::int64_t{3} << 16;
+/// Elements of a short sound, of which a network may make pictures of its own: 4 s of 16 kHz.
+constexpr std::int64_t kShortSound = std::int64_t{1} << 16;
 /// Not optimised, these compute in floats what the engine else computes in integers.
 constexpr std::string_view kQuantized[] = {"QuantizeLinear", "DequantizeLinear"};
 
@@ -72,17 +74,17 @@ Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const dev
 
 bool is_picture(const TensorDesc& desc) { return desc.shape.rank() == 4; }
 
-/// One dimension beside the batch may be open, as the width of a line of text is.
-bool is_small_picture(const TensorDesc& desc) {
+/// At most `most` elements. One dimension beside the batch may be open, as the width of a line of
+/// text is.
+bool is_small(const TensorDesc& desc, std::int64_t most) {
   std::int64_t elements = 1;
-  int open = desc.shape[0] == Shape::kOpen ? -1 : 0;
+  int open = desc.shape.rank() > 0 && desc.shape[0] == Shape::kOpen ? -1 : 0;
   for (const std::int64_t dim : desc.shape.dims()) {
     if (dim == Shape::kOpen) ++open;
     // Cut off, so that the product fits.
-    if (dim > 0)
-      elements = std::min(elements, kSmallPicture + 1) * std::min(dim, kSmallPicture + 1);
+    if (dim > 0) elements = std::min(elements, most + 1) * std::min(dim, most + 1);
   }
-  return open <= 1 && elements <= kSmallPicture;
+  return open <= 1 && elements <= most;
 }
 
 /// Type and shape of an output as the engine found them, with no dimensions where it knows no rank.
@@ -259,10 +261,15 @@ OrtEffort OrtProgram::first_effort(const PatchedModel& patched) const {
   // longer than the load gains.
   if (!has("Conv") || !(patched.has_planes || std::ranges::any_of(inputs_, is_picture)))
     return OrtEffort::kPlain;
-  const bool small = std::ranges::all_of(
-      inputs_, [](const TensorDesc& desc) { return !is_picture(desc) || is_small_picture(desc); });
-  if (!small) return OrtEffort::kFull;
-  return constant_bytes_ >= kHeavyConstants ? OrtEffort::kPlain : OrtEffort::kLight;
+  const auto short_sound = [](const TensorDesc& desc) {
+    return is_picture(desc) || is_small(desc, kShortSound);
+  };
+  const auto small_picture = [](const TensorDesc& desc) {
+    return !is_picture(desc) || is_small(desc, kSmallPicture);
+  };
+  if (!std::ranges::all_of(inputs_, small_picture)) return OrtEffort::kFull;
+  if (constant_bytes_ >= kHeavyConstants) return OrtEffort::kPlain;
+  return std::ranges::all_of(inputs_, short_sound) ? OrtEffort::kLight : OrtEffort::kFull;
 }
 
 OrtProgram::CopyPtr OrtProgram::first_copy() const {

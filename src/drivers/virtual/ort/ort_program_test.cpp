@@ -725,15 +725,17 @@ TEST(OrtProgram, BeginsWithoutALayoutForConvolutionsWhereAPictureIsSmall) {
         .bytes();
   };
   // The picture is made of a sound in the network.
-  const std::string sound = NetworkBuilder()
-                                .input("x", {1, 16})
-                                .constant("shape", {4}, kOnnxInt64, longs({1, 1, 4, 4}))
-                                .node("Reshape", {"x", "shape"}, {"p"})
-                                .floats("w", {1, 1, 1, 1}, {2})
-                                .node("Conv", {"p", "w"}, {"y"})
-                                .output("y", {1, 1, 4, 4})
-                                .bytes();
-  for (const std::string& network : {picture(1, 4), picture(-1, 4), sound}) {
+  const auto sound = [](std::int64_t side) {
+    return NetworkBuilder()
+        .input("x", {1, side * side})
+        .constant("shape", {4}, kOnnxInt64, longs({1, 1, side, side}))
+        .node("Reshape", {"x", "shape"}, {"p"})
+        .floats("w", {1, 1, 1, 1}, {2})
+        .node("Conv", {"p", "w"}, {"y"})
+        .output("y", {1, 1, side, side})
+        .bytes();
+  };
+  for (const std::string& network : {picture(1, 4), picture(-1, 4), sound(4)}) {
     const auto program = prepare_for(std::string(device::kSoonestEngine), onnx_image(network));
     ASSERT_NE(program, nullptr);
     EXPECT_EQ(program->effort(), OrtEffort::kLight);
@@ -749,7 +751,7 @@ TEST(OrtProgram, BeginsWithoutALayoutForConvolutionsWhereAPictureIsSmall) {
     }
     EXPECT_EQ(program->effort(), OrtEffort::kFull);
   }
-  for (const std::string& network : {picture(1, 1024), picture(64, 64)}) {
+  for (const std::string& network : {picture(1, 1024), picture(64, 64), sound(300)}) {
     const auto program = prepare_for(std::string(device::kSoonestEngine), onnx_image(network));
     ASSERT_NE(program, nullptr);
     EXPECT_EQ(program->effort(), OrtEffort::kFull);
