@@ -50,7 +50,6 @@ enum OrtLoggingLevel : int {
 };
 enum GraphOptimizationLevel : int {
   ORT_DISABLE_ALL = 0,
-  ORT_ENABLE_EXTENDED = 2,
   ORT_ENABLE_ALL = 99,
 };
 enum OrtAllocatorType : int { OrtDeviceAllocator = 0, OrtArenaAllocator = 1 };

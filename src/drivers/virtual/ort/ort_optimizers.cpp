@@ -43,30 +43,18 @@ constexpr Needs kNeeds[] = {
 };
 
 constexpr std::string_view kAlways = "DoubleQDQPairsRemover";
-constexpr std::string_view kUnlessFull = "CommonSubexpressionElimination;ConstantSharing";
 
 }  // namespace
 
 GraphOptimizationLevel level_of(OrtEffort effort) noexcept {
-  switch (effort) {
-    case OrtEffort::kPlain:
-      return ORT_DISABLE_ALL;
-    case OrtEffort::kLight:
-      return ORT_ENABLE_EXTENDED;
-    case OrtEffort::kFull:
-      break;
-  }
-  return ORT_ENABLE_ALL;
+  return effort == OrtEffort::kPlain ? ORT_DISABLE_ALL : ORT_ENABLE_ALL;
 }
 
-std::string needless_optimizers(const std::map<std::string, std::string, std::less<>>& operators,
-                                OrtEffort effort) {
+std::string needless_optimizers(const std::map<std::string, std::string, std::less<>>& operators) {
   std::string text(kAlways);
-  const auto add = [&](std::string_view names) { text.append(";").append(names); };
-  if (effort != OrtEffort::kFull) add(kUnlessFull);
   const auto has = [&](std::string_view op) { return !op.empty() && operators.contains(op); };
   for (const Needs& needs : kNeeds)
-    if (std::ranges::none_of(needs.one_of, has)) add(needs.optimizers);
+    if (std::ranges::none_of(needs.one_of, has)) text.append(";").append(needs.optimizers);
   return text;
 }
 

@@ -12,10 +12,7 @@ namespace corelane::drivers::virtual_npu::ort {
 /// What the engine does to a network before it runs.
 enum class OrtEffort : std::uint8_t {
   kPlain,  ///< Nothing.
-  /// All but what a first run gains less by than a load takes longer for: the layout of weights and
-  /// pictures for convolutions, and the search for computations that occur twice.
-  kLight,
-  kFull,
+  kFull,   ///< All it can.
 };
 
 /// The engine's own number for the effort.
@@ -27,7 +24,6 @@ GraphOptimizationLevel level_of(OrtEffort effort) noexcept;
 /// pairs in a row into one, whose results are up to half a step off the grid of the second.
 /// `operators`: PatchedModel::first_node. Some operators are made of others once the engine has
 /// begun; a fusion of those that is missed costs speed only.
-std::string needless_optimizers(const std::map<std::string, std::string, std::less<>>& operators,
-                                OrtEffort effort);
+std::string needless_optimizers(const std::map<std::string, std::string, std::less<>>& operators);
 
 }  // namespace corelane::drivers::virtual_npu::ort

@@ -18,35 +18,26 @@ using ::testing::Contains;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 
-std::vector<std::string> needless(const std::vector<std::string>& operators, OrtEffort effort) {
+std::vector<std::string> needless(const std::vector<std::string>& operators) {
   std::map<std::string, std::string, std::less<>> nodes;
   for (const std::string& op : operators) nodes[op] = "node";
-  std::istringstream text(needless_optimizers(nodes, effort));
+  std::istringstream text(needless_optimizers(nodes));
   std::vector<std::string> names;
   for (std::string name; std::getline(text, name, ';');) names.push_back(name);
   return names;
 }
 
 TEST(OrtOptimizers, ThoseStayWhoseOperatorsTheNetworkHas) {
-  EXPECT_THAT(needless({"Conv"}, OrtEffort::kFull), Not(Contains("NchwcTransformer")));
-  EXPECT_THAT(needless({"Relu"}, OrtEffort::kFull),
+  EXPECT_THAT(needless({"Conv"}), Not(Contains("NchwcTransformer")));
+  EXPECT_THAT(needless({"Relu"}),
               IsSupersetOf({"NchwcTransformer", "AttentionFusion", "GeluFusionL1"}));
-  EXPECT_THAT(needless({"ReduceMean", "Erf"}, OrtEffort::kFull),
+  EXPECT_THAT(needless({"ReduceMean", "Erf"}),
               Not(Contains(::testing::AnyOf("LayerNormFusionL1", "GeluFusionL1"))));
-  EXPECT_THAT(needless({"DequantizeLinear"}, OrtEffort::kFull),
-              Not(Contains("QDQSelectorActionTransformer")));
+  EXPECT_THAT(needless({"DequantizeLinear"}), Not(Contains("QDQSelectorActionTransformer")));
 }
 
 TEST(OrtOptimizers, TwoPairsOfQuantizationAreNeverMerged) {
-  for (const OrtEffort effort : {OrtEffort::kPlain, OrtEffort::kLight, OrtEffort::kFull})
-    EXPECT_THAT(needless({"QuantizeLinear", "DequantizeLinear"}, effort),
-                Contains("DoubleQDQPairsRemover"));
-}
-
-TEST(OrtOptimizers, EqualComputationsAreLookedForOnlyInTheEnd) {
-  EXPECT_THAT(needless({"Conv"}, OrtEffort::kLight), Contains("CommonSubexpressionElimination"));
-  EXPECT_THAT(needless({"Conv"}, OrtEffort::kFull),
-              Not(Contains("CommonSubexpressionElimination")));
+  EXPECT_THAT(needless({"QuantizeLinear", "DequantizeLinear"}), Contains("DoubleQDQPairsRemover"));
 }
 
 /// The engine says nothing of a name that it does not know, as after a change of its version.
@@ -66,7 +57,7 @@ TEST(OrtOptimizers, TheEngineKnowsEachName) {
   ASSERT_TRUE(file) << file.error().to_string();
   const std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()),
                                file->bytes().size());
-  for (const std::string& name : needless({}, OrtEffort::kLight))
+  for (const std::string& name : needless({}))
     EXPECT_NE(bytes.find(name), std::string_view::npos) << name;
 }
 

@@ -59,7 +59,7 @@ Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const dev
   // Threads that wait for work would take CPUs from the other cores.
   CORELANE_TRY(set_entry(library, raw, "session.intra_op.allow_spinning", "0"));
   CORELANE_TRY(set_entry(library, raw, "optimization.disable_specified_optimizers",
-                         needless_optimizers(patched.first_node, effort).c_str()));
+                         needless_optimizers(patched.first_node).c_str()));
   // Constants do not lie in the arena of the runs, which grows in powers of two.
   CORELANE_TRY(set_entry(library, raw, "session.use_device_allocator_for_initializers", "1"));
   if (image.constants.empty()) return options;
@@ -257,8 +257,8 @@ OrtEffort OrtProgram::first_effort(const PatchedModel& patched) const {
   if (options_.profile_layers || operators_ != nullptr || constant_bytes_ > kMostPlainConstants ||
       std::ranges::any_of(kQuantized, has) || std::ranges::any_of(kRandom, has))
     return OrtEffort::kFull;
-  // The optimiser lays pictures out for its convolutions. Without it their first run may take
-  // longer than the load gains.
+  // The optimiser lays pictures out for its convolutions. Without it the first run of a large one
+  // takes longer than the load gains.
   if (!has("Conv") || !(patched.has_planes || std::ranges::any_of(inputs_, is_picture)))
     return OrtEffort::kPlain;
   const auto short_sound = [](const TensorDesc& desc) {
@@ -267,9 +267,10 @@ OrtEffort OrtProgram::first_effort(const PatchedModel& patched) const {
   const auto small_picture = [](const TensorDesc& desc) {
     return !is_picture(desc) || is_small(desc, kSmallPicture);
   };
-  if (!std::ranges::all_of(inputs_, small_picture)) return OrtEffort::kFull;
-  if (constant_bytes_ >= kHeavyConstants) return OrtEffort::kPlain;
-  return std::ranges::all_of(inputs_, short_sound) ? OrtEffort::kLight : OrtEffort::kFull;
+  const bool gains =
+      std::ranges::all_of(inputs_, small_picture) &&
+      (constant_bytes_ >= kHeavyConstants || std::ranges::all_of(inputs_, short_sound));
+  return gains ? OrtEffort::kPlain : OrtEffort::kFull;
 }
 
 OrtProgram::CopyPtr OrtProgram::first_copy() const {

@@ -5,9 +5,9 @@
 /// of threads, made at the first need. Constants lie in the image, and what the engine packs of
 /// them is shared by the sessions.
 ///
-/// Where nobody asked for this engine, a program begins with a session for which the engine has not
-/// optimised the network, or not as far as it can. After a few runs an optimised one is made in the
-/// background, and requests take it at their next run.
+/// Where nobody asked for this engine, a program begins with a plain session: the engine does not
+/// optimise the network. After a few runs an optimised one is made in the background, and requests
+/// take it at their next run.
 #pragma once
 
 #include <atomic>

@@ -715,7 +715,7 @@ TEST(OrtProgram, BeginsOptimisedWhereItIsNamedOrQuantized) {
             OrtEffort::kFull);
 }
 
-TEST(OrtProgram, BeginsWithoutALayoutForConvolutionsWhereAPictureIsSmall) {
+TEST(OrtProgram, BeginsPlainWhereThePictureOfAConvolutionIsSmall) {
   const auto picture = [](std::int64_t batch, std::int64_t side) {
     return NetworkBuilder()
         .input("x", {batch, 1, side, side})
@@ -738,7 +738,7 @@ TEST(OrtProgram, BeginsWithoutALayoutForConvolutionsWhereAPictureIsSmall) {
   for (const std::string& network : {picture(1, 4), picture(-1, 4), sound(4)}) {
     const auto program = prepare_for(std::string(device::kSoonestEngine), onnx_image(network));
     ASSERT_NE(program, nullptr);
-    EXPECT_EQ(program->effort(), OrtEffort::kLight);
+    EXPECT_EQ(program->effort(), OrtEffort::kPlain);
     const auto r = request(*program);
     std::vector<float> x(16, 1.5F);
     const bool flat = program->inputs()[0].shape.rank() == 2;
