@@ -33,7 +33,7 @@ Result<std::shared_ptr<VendorProgram>> VendorProgram::create(std::shared_ptr<con
 
 /// With other shapes than the image has at first, the library reports its tensors anew.
 Status VendorProgram::build(const device::Image& image, const device::PrepareOptions& options) {
-  CORELANE_ASSIGN(first_, VendorContext::open(library_, bytes_, flags_));
+  CORELANE_ASSIGN(first_, load());
   library_->note_version(first_->version());
   CORELANE_ASSIGN(Attributes reported, first_->attributes());
   CORELANE_TRY(check_count(image.inputs, reported.inputs.size(), "inputs"));
@@ -85,6 +85,12 @@ Status VendorProgram::describe(const Attributes& reported, const device::Image& 
   return {};
 }
 
+/// A file that was cut since it was mapped would end the process when the library reads it.
+Result<std::unique_ptr<VendorContext>> VendorProgram::load() const {
+  if (intact_) CORELANE_TRY(intact_());
+  return VendorContext::open(library_, bytes_, flags_);
+}
+
 /// A duplicate of the first context, or another load of the image where that is refused.
 Result<std::unique_ptr<VendorContext>> VendorProgram::another_context() {
   {
@@ -97,7 +103,7 @@ Result<std::unique_ptr<VendorContext>> VendorProgram::another_context() {
                 made.error().message());
     }
   }
-  return VendorContext::open(library_, bytes_, flags_);
+  return load();
 }
 
 Result<std::unique_ptr<VendorContext>> VendorProgram::new_context() {

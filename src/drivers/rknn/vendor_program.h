@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -50,17 +51,20 @@ class VendorProgram final : public device::LaneProgram,
       : library_(std::move(library)),
         bytes_(image.bytes),
         keep_alive_(image.keep_alive),
+        intact_(image.intact),
         flags_(flags),
         cores_(cores) {}
   Status build(const device::Image& image, const device::PrepareOptions& options);
   Status choose_shapes(const Attributes& reported, const std::vector<Shape>& shapes);
   Status describe(const Attributes& reported, const device::Image& image);
+  Result<std::unique_ptr<VendorContext>> load() const;
   Result<std::unique_ptr<VendorContext>> another_context();
 
   const std::shared_ptr<const Library> library_;
   const ByteSpan bytes_;
   const std::shared_ptr<const void> keep_alive_;
-  const std::uint32_t flags_;  ///< Of rknn_init.
+  const std::function<Status()> intact_;  ///< Of the image; may be empty.
+  const std::uint32_t flags_;             ///< Of rknn_init.
   const std::size_t cores_;
   std::vector<Port> input_ports_;
   std::vector<Port> output_ports_;

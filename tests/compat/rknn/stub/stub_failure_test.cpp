@@ -130,6 +130,22 @@ TEST_F(StubFailure, OldLibraryWorksWithoutItsYoungerFunctions) {
   EXPECT_NE(refused.error().message().find("1.2.0"), std::string::npos);
 }
 
+TEST_F(StubFailure, ImageThatChangedIsNotLoadedAgain) {
+  open_stub("old");
+  Status now;
+  device::Image image = image_of(image_text(kTwoFloats));
+  image.intact = [&now] { return now; };
+  executable_ = *device_->prepare(image, {});
+  bindings_ = *executable_->new_bindings();
+  ASSERT_TRUE(run().ok());
+  now = error(Code::kIo, "the file was cut");
+  ASSERT_TRUE(run().ok()) << "a context that is there reads no file";
+  bindings_ = *executable_->new_bindings();
+  EXPECT_EQ(run().code(), Code::kIo);
+  EXPECT_EQ(device_->prepare(image, {}).error().code(), Code::kIo);
+  EXPECT_EQ(counters_->now().inits, 2U);
+}
+
 TEST_F(StubFailure, SeveralCoresNeedACoreMask) {
   const auto refused = open("no_mask");
   ASSERT_FALSE(refused);
