@@ -19,6 +19,11 @@ Status check_count(const std::vector<TensorDesc>& list, std::size_t reported, co
                list.size(), what, reported);
 }
 
+/// The next duplicate may succeed: this failure was one of its time, not of the image or library.
+bool may_pass(Code why) {
+  return why == Code::kOutOfMemory || why == Code::kTimeout || why == Code::kDeviceLost;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<VendorProgram>> VendorProgram::create(std::shared_ptr<const Library> library,
@@ -91,13 +96,14 @@ Result<std::unique_ptr<VendorContext>> VendorProgram::load() const {
   return VendorContext::open(library_, bytes_, flags_);
 }
 
-/// A duplicate of the first context, or another load of the image where that is refused.
+/// A duplicate of the first context, or another load of the image where that is refused. What may
+/// pass is the job's failure: another load needs more memory than the duplicate that had none.
 Result<std::unique_ptr<VendorContext>> VendorProgram::another_context() {
   {
     const MutexLock lock(mutex_);
     if (duplicates_) {
       auto made = first_->duplicate();
-      if (made) return made;
+      if (made || may_pass(made.error().code())) return made;
       duplicates_ = false;
       log::info("rknn", "every context loads the image again, with weights of its own: {}",
                 made.error().message());

@@ -175,6 +175,22 @@ TEST_F(StubDevice, ImageThatCannotBeDuplicatedIsLoadedAgain) {
   EXPECT_EQ(executable_->memory().weights, 2000U);
 }
 
+TEST_F(StubDevice, DuplicateThatFailsForWhatPassesFailsItsJobAlone) {
+  open_stub("vendor");
+  const std::pair<int, Code> kCodes[] = {{-2, Code::kTimeout}, {-4, Code::kOutOfMemory}};
+  for (const auto& [code, expected] : kCodes) {
+    counters_ = std::make_unique<Counters>("vendor");
+    prepare(image_text(kFloats + fmt::format("once rknn_dup_context {}\n", code)));
+    EXPECT_EQ(run().code(), expected);
+    ASSERT_TRUE(run().ok());
+    bindings_ = *executable_->new_bindings();
+    ASSERT_TRUE(run().ok());
+    EXPECT_EQ(counters_->now().inits, 1U) << "a load of the image needs more than a duplicate";
+    EXPECT_EQ(counters_->now().dups, 3U);
+    EXPECT_EQ(executable_->memory().weights, 1000U);
+  }
+}
+
 TEST_F(StubDevice, JobsRunOnTheCoresTheyWereGranted) {
   open_stub("vendor");
   prepare(image_text(kFloats));

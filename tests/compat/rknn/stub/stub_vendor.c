@@ -7,6 +7,7 @@
  *   allow DIMS                              shapes that input 0 may take besides
  *   fail FUNCTION CODE                      that function returns CODE
  *                                           (own_output: outputs come in memory of the library's)
+ *   once FUNCTION CODE                      the same, the first time that it is called
  *   slow MS                                 each run takes so long
  *   mean X                                  taken off inputs, but for those of UNDEFINED format
  * Output i is input i (modulo their number) plus 1, element by element in model order.
@@ -33,6 +34,7 @@ enum { kMost = 8, kFails = 8, kAllows = 4 };
 typedef struct {
   char function[40];
   int code;
+  int once;
 } stub_fail;
 
 typedef struct {
@@ -121,9 +123,14 @@ void stub_forget(void) {
 static stub_context* at(rknn_context context) { return (stub_context*)(uintptr_t)context; }
 
 /* The scripted failure of a function, or 0. */
-static int scripted(const stub_context* s, const char* function) {
-  for (uint32_t i = 0; i < s->n_fails; ++i)
-    if (strcmp(s->fails[i].function, function) == 0) return s->fails[i].code;
+static int scripted(stub_context* s, const char* function) {
+  for (uint32_t i = 0; i < s->n_fails; ++i) {
+    stub_fail* fail = &s->fails[i];
+    if (strcmp(fail->function, function) != 0) continue;
+    const int code = fail->code;
+    if (fail->once) fail->code = 0;
+    return code;
+  }
   return 0;
 }
 
@@ -207,9 +214,11 @@ static int parse_line(stub_context* s, const char* line) {
   }
   if (strncmp(line, "allow ", 6) == 0 && s->n_allowed < kAllows)
     return sscanf(line, "allow %127s", dims) == 1 && parse_dims(dims, &s->allowed[s->n_allowed++]);
-  if (strncmp(line, "fail ", 5) == 0 && s->n_fails < kFails) {
+  const int once = strncmp(line, "once ", 5) == 0;
+  if ((once || strncmp(line, "fail ", 5) == 0) && s->n_fails < kFails) {
     stub_fail* fail = &s->fails[s->n_fails++];
-    return sscanf(line, "fail %39s %d", fail->function, &fail->code) == 2;
+    fail->once = once;
+    return sscanf(line + 5, "%39s %d", fail->function, &fail->code) == 2;
   }
   if (strncmp(line, "mean ", 5) == 0) return sscanf(line, "mean %lf", &s->mean) == 1;
   return sscanf(line, "slow %ld", &s->slow_ms) == 1;
@@ -275,7 +284,7 @@ int rknn_init(rknn_context* context, void* model, uint32_t size, uint32_t flag,
 #ifndef STUB_WITHOUT_DUP
 int rknn_dup_context(rknn_context* context_in, rknn_context* context_out) {
   NOTE(dups, 'D');
-  const stub_context* from = at(*context_in);
+  stub_context* from = at(*context_in);
   const int fail = scripted(from, "rknn_dup_context");
   if (fail != 0) return fail;
   stub_context* s = malloc(sizeof(*s));
