@@ -119,12 +119,14 @@ ProgramDescription described_by(const device::Executable& executable, std::strin
 Result<std::shared_ptr<ProgramState>> load_opaque(std::shared_ptr<device::Device> device,
                                                   ByteSpan bytes, const std::string& kind,
                                                   std::shared_ptr<const void> keep_alive,
+                                                  std::function<Status()> intact,
                                                   std::optional<ProgramDescription> description,
                                                   const std::string& name, const Wishes& wishes) {
   ImageSource source;
   source.kind = kind;
   source.graph = bytes;
   source.owners = {keep_alive};
+  source.intact = intact;
   if (!description) {
     device::PrepareOptions prepare;
     prepare.profile_layers = wishes.options.profile_layers;
@@ -132,6 +134,7 @@ Result<std::shared_ptr<ProgramState>> load_opaque(std::shared_ptr<device::Device
     image.kind = kind;
     image.bytes = bytes;
     image.keep_alive = std::move(keep_alive);
+    image.intact = std::move(intact);
     CORELANE_ASSIGN(const auto probe, device->prepare(image, prepare));
     description = described_by(*probe, name);
     // The device has reported the description itself: nothing to compare.
@@ -187,8 +190,9 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
     const std::string kind = takes(info, info.kind) || info.capabilities.image_kinds.empty()
                                  ? info.kind
                                  : info.capabilities.image_kinds.front();
-    return load_opaque(std::move(device), *foreign, kind, file, std::move(description), name,
-                       wishes);
+    return load_opaque(
+        std::move(device), *foreign, kind, file, [file] { return file->check_unchanged(); },
+        std::move(description), name, wishes);
   }
   if (!takes(info, "onnx")) {
     return error(
@@ -388,6 +392,26 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
   return state;
 }
 
+/// For Image::intact, of a file without checksums of its own; nothing for bytes in memory. A file
+/// that another one took the place of, or that was removed, stays as it is where it is mapped.
+std::function<Status()> unchanged(const LoadInput& input) {
+  if (input.mapped == nullptr) return {};
+  return [path = fs::absolute(input.path), mapped = input.mapped, sum = crc32c(input.bytes),
+          name = input.name()]() -> Status {
+    const FileIdentity& was = mapped->identity();
+    const auto now = MappedFile::open(path);
+    if (!now || now->identity() == was) return {};
+    const FileIdentity& is = now->identity();
+    if (is.device != was.device || is.inode != was.inode) return {};
+    // Copied over itself, or its time was set.
+    if (is.size == was.size && crc32c(now->bytes()) == sum) return {};
+    return error(Code::kCorrupted,
+                 "{} was written to while it is open: it had {} bytes, now it has {}{}; load it "
+                 "again, and replace such a file by renaming the new one to its name",
+                 name, was.size, is.size, is.size == was.size ? ", which are others" : "");
+  };
+}
+
 /// The first four, in hexadecimal.
 std::string first_bytes(ByteSpan bytes) {
   std::string text;
@@ -436,8 +460,8 @@ Result<std::shared_ptr<ProgramState>> load_foreign(const LoadInput& input,
     bytes = *copy;
     keep_alive = std::move(copy);
   }
-  return load_opaque(std::move(device), bytes, kind, std::move(keep_alive), std::nullopt,
-                     input.path.stem().string(), {options});
+  return load_opaque(std::move(device), bytes, kind, std::move(keep_alive), unchanged(input),
+                     std::nullopt, input.path.stem().string(), {options});
 }
 
 }  // namespace

@@ -143,6 +143,37 @@ TEST_F(ProgramLoadTest, AttachedImageOfTheDevicesKindIsUsed) {
   EXPECT_EQ(d->images.back().kind, "rknn");
 }
 
+TEST_F(ProgramLoadTest, ADeviceIsToldWhenTheFileOfAnOpaqueImageWasWrittenTo) {
+  FakeConfig config = one_in_one_out(Shape{4});
+  config.kind = "rknn";
+  config.image_kinds = {"rknn"};
+  const auto d = device(config);
+  const ByteVector attached =
+      fake_file(fake_description(config), {{SegmentKind::kForeign, "rknn"}});
+  const fs::path path = folder_ / "m.rknn";
+  for (const std::string& content :
+       {std::string(as_string_view(attached)), testing::vendor_file("of the vendor")}) {
+    fs::remove(path);
+    std::ofstream(path) << content;
+    const auto program = Program::load(path, on(d));
+    ASSERT_TRUE(program) << program.error().to_string();
+    const auto intact = d->images.back().intact;
+    ASSERT_TRUE(intact);
+    // The same bytes again, at another time.
+    std::ofstream(path) << content;
+    fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(5));
+    EXPECT_TRUE(intact().ok());
+    std::ofstream(path) << content.substr(0, content.size() - 1) << '?';
+    fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(50));
+    EXPECT_EQ(intact().code(), Code::kCorrupted);
+    fs::resize_file(path, 1);
+    EXPECT_EQ(intact().code(), Code::kCorrupted);
+    EXPECT_NE(intact().message().find("m.rknn"), std::string::npos);
+    fs::remove(path);
+    EXPECT_TRUE(intact().ok()) << "what is mapped stays";
+  }
+}
+
 TEST_F(ProgramLoadTest, PrecompiledFormIsHandedOverWithTheDriversTag) {
   const auto d = device();
   const ByteVector file =
