@@ -19,8 +19,11 @@ std::string set_text(std::uint64_t bits) {
 
 }  // namespace
 
-LaneCores::LaneCores(std::size_t count)
-    : all_bits_(device::CoreSet::first(count).bits()), lanes_(count), states_(count) {}
+LaneCores::LaneCores(std::size_t count, bool leased)
+    : all_bits_(device::CoreSet::first(count).bits()),
+      leased_(leased),
+      lanes_(count),
+      states_(count) {}
 
 std::vector<Duration> LaneCores::busy_times() const {
   std::vector<Duration> times;
@@ -37,6 +40,7 @@ std::vector<std::uint64_t> LaneCores::ended_counts() const {
 /// The cores are idle: an occupant never takes the place of another.
 void LaneCores::occupy(LaneOccupant& occupant, TimePoint free_at) {
   busy_bits_ |= occupant.core_bits;
+  occupant.pinned = leased_ || owned_bits_ != 0;
   for_each_core(occupant.core_bits, [&](std::size_t core) {
     lanes_[core].occupant = &occupant;
     states_[core] = {true, true, free_at};

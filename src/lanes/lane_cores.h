@@ -18,7 +18,8 @@ struct LaneOccupant;
 /// Plain data, no lock: part of the LaneTable.
 class LaneCores {
  public:
-  explicit LaneCores(std::size_t count);
+  /// `leased`: other processes may hold some.
+  explicit LaneCores(std::size_t count, bool leased = false);
 
   std::uint64_t all_bits() const noexcept { return all_bits_; }
   std::uint64_t idle_bits() const noexcept { return all_bits_ & ~busy_bits_; }
@@ -32,6 +33,7 @@ class LaneCores {
   /// The occupants that each core has had and has no more.
   std::vector<std::uint64_t> ended_counts() const;
 
+  /// Pins the occupant where a core may be somebody else's.
   void occupy(LaneOccupant& occupant, TimePoint free_at);
   void free(const LaneOccupant& occupant, Duration ran);
   /// What runs on one of these cores; each occupant once.
@@ -88,6 +90,7 @@ class LaneCores {
   std::size_t residences_on(std::size_t core) const noexcept;
 
   const std::uint64_t all_bits_;
+  const bool leased_;
   std::uint64_t busy_bits_ = 0;
   std::uint64_t owned_bits_ = 0;
   std::uint64_t last_resident_ = 0;

@@ -51,6 +51,7 @@ inline int count_cores(std::uint64_t bits) noexcept {
 struct LaneOccupant {
   std::uint64_t id = 0;
   std::uint64_t core_bits = 0;
+  bool pinned = false;  ///< The other cores may be somebody else's: the engine does not choose.
   TimePoint started{};
   LanedBindings* bound = nullptr;
   LanedJob* job = nullptr;         ///< Null for a blocking run.

@@ -255,6 +255,7 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
 }
 
 Outcome LaneScheduler::run_engine(LaneOccupant& occupant, bool shadow) noexcept {
+  if (occupant.pinned) occupant.bound->pin_to(occupant.core_bits);
   switch (fault_at(fault_point_.get(), occupant)) {
     case device::Fault::kHang:
       await_abandoned(occupant, kNever);
@@ -362,6 +363,7 @@ void LaneScheduler::start_engine(const std::shared_ptr<LanedJob>& job) noexcept 
 
 /// A failure, or an exception: the engine does not have the job.
 Status LaneScheduler::start_bindings(const std::shared_ptr<LanedJob>& job, Duration slow) {
+  if (job->pinned) job->bindings->pin_to(job->core_bits);
   return job->bindings->start(job->core_bits, job->ready(), job->shadow,
                               [keep = shared_from_this(), job, slow](Outcome outcome) {
                                 if (slow == Duration{})

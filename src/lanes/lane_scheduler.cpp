@@ -32,7 +32,7 @@ LaneScheduler::LaneScheduler(std::size_t cores, const device::LaneOptions& optio
       cores_(cores),
       notifier_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-notify", "device")),
       observing_(std::make_shared<dispatch::DeliveryThread>(clock_, "corelane-observ", "device")),
-      table_(cores, event_driven, joins, options.depth_limit),
+      table_(cores, event_driven, joins, options.depth_limit, options.lease),
       workers_(cores, *clock_, spin_, [this](LaneWorkers::Worker& worker, Aftermath& after) {
         return start_worker(worker, after);
       }) {}

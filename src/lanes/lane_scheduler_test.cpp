@@ -289,6 +289,22 @@ TEST(LaneScheduler, TheEngineIsToldWhatAJobAsksForWhenItChanges) {
   EXPECT_THAT(told, ::testing::ElementsAre(device::CoreSet::of({0}), device::CoreSet::platform()));
 }
 
+TEST(LaneScheduler, TheEngineIsToldTheGrantWhileCoresAreHeldExclusively) {
+  FakeDevice fake(3);
+  const auto other = *fake.device->prepare({}, {});
+  auto residence =
+      other->make_resident(device::CoreSet::of({0}), device::Residency::kExclusive).value();
+  std::vector<device::CoreSet> told;
+  fake.state->on_cores = [&](const device::CoreSet& cores) { told.push_back(cores); };
+  const device::Submission job = fake.job();
+  ASSERT_TRUE(fake.queue->run(job).ok());
+  ASSERT_TRUE((*fake.queue->submit(job))->wait_released());
+  EXPECT_THAT(told, ::testing::ElementsAre(device::CoreSet::of({1})));
+  residence.reset();
+  ASSERT_TRUE(fake.queue->run(job).ok());
+  EXPECT_EQ(told.back(), device::CoreSet::any());
+}
+
 TEST(LaneScheduler, BindingsInUseAreBusyUntilReleased) {
   FakeDevice fake(2);
   Gate gate;

@@ -38,12 +38,14 @@ struct Numbers {
 class LaneTable {
  public:
   /// `event_driven`: granted jobs need no thread, and count as running at once. `joins`: a job may
-  /// run on several cores. `depth_limit`: so many jobs may wait; 0: any number.
-  LaneTable(std::size_t cores, bool event_driven, bool joins, std::size_t depth_limit = 0)
+  /// run on several cores. `depth_limit`: so many jobs may wait; 0: any number. `leased`: other
+  /// processes may hold cores of the device.
+  LaneTable(std::size_t cores, bool event_driven, bool joins, std::size_t depth_limit = 0,
+            bool leased = false)
       : event_driven_(event_driven),
         joins_(joins),
         depth_limit_(depth_limit),
-        cores_(cores),
+        cores_(cores, leased),
         records_(cores) {}
 
   // Jobs, in the order of their states.

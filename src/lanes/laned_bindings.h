@@ -50,6 +50,9 @@ class LanedBindings final : public device::Bindings {
     batch_ = job.batch;
     cores_ = job.cores;
   }
+  /// After that, for the run to come: the request is told the cores that it gets, as if the job had
+  /// asked for them.
+  void pin_to(std::uint64_t core_bits) noexcept { cores_ = device::CoreSet::mask(core_bits); }
   /// Acquired: whether a run on last_core_bits(), with the memory as it is bound, is brief (see
   /// LaneRequest). Then the request has that memory.
   bool is_brief() noexcept;

@@ -46,7 +46,9 @@ class LaneRequest {
   /// is 1 before.
   virtual void set_batch(std::uint32_t /*batch*/) {}
   /// What the runs to come ask for, of which `core_bits` are the grant: for engines whose library
-  /// chooses cores itself. Called when it changes; it is "any" before.
+  /// chooses cores itself. It is the grant where the others are not to be chosen: while a program
+  /// holds cores exclusively, and where the device's text says lease=1. Called when it changes; it
+  /// is "any" before.
   virtual void set_cores(const CoreSet& /*asked*/) {}
   /// True when the next run(), with what is set now, is certain to end within some microseconds: it
   /// waits for nothing and calls no library. Such a job may run in the thread of a caller who waits

@@ -218,6 +218,37 @@ TEST_F(StubDevice, AnyCoreAndAllCoresAreTheLibrarysChoice) {
   EXPECT_EQ(counters_->now().last_mask, 3U);
 }
 
+TEST_F(StubDevice, WhileCoresAreHeldExclusivelyTheLibraryHasNoChoice) {
+  open_stub("vendor");
+  prepare(image_text(kFloats));
+  const auto owner = executable_;
+  const auto owners_bindings = bindings_;
+  auto residence = owner->make_resident(CoreSet::of({0}), device::Residency::kExclusive).value();
+  prepare(image_text(kFloats));
+  ASSERT_TRUE(run(CoreSet::any()).ok());
+  EXPECT_EQ(counters_->now().last_mask, 2U);
+  ASSERT_TRUE(run(CoreSet::platform()).ok());
+  EXPECT_EQ(counters_->now().last_mask, 6U);
+  executable_ = owner;
+  bindings_ = owners_bindings;
+  ASSERT_TRUE(run(CoreSet::any()).ok());
+  EXPECT_EQ(counters_->now().last_mask, 1U);
+  residence.reset();
+  ASSERT_TRUE(run(CoreSet::any()).ok());
+  EXPECT_EQ(counters_->now().last_mask, 0U);
+}
+
+TEST_F(StubDevice, CoresThatProcessesShareByLeasesAreNotTheLibrarysChoice) {
+  open_stub("vendor");
+  device_ = *device::open_device(device_text("vendor") + "&lease=1", {.own_instance = true});
+  queue_ = *device_->make_queue({});
+  prepare(image_text(kFloats));
+  ASSERT_TRUE(run(CoreSet::any()).ok());
+  EXPECT_EQ(counters_->now().last_mask, 1U);
+  ASSERT_TRUE(run(CoreSet::platform()).ok());
+  EXPECT_EQ(counters_->now().last_mask, 7U);
+}
+
 TEST_F(StubDevice, LibraryThatTakesNoChoiceIsToldTheCores) {
   open_stub("vendor");
   prepare(image_text(std::string(kFloats) + "fail rknn_set_core_mask -1\n"));
