@@ -162,10 +162,11 @@ _DRIVER = {
 }
 # Of a run alone: elsewhere these are the session's own.
 _DRIVER_RUN = {Code.BUSY: _FAILED, Code.IO: _FAILED, Code.OUT_OF_CORES: _FAILED, Code.INTERNAL: _FAILED}
-# What the driver said where the session has made it Code.ENGINE_FAILED.
+# What the driver said where the session or the device has made it Code.ENGINE_FAILED.
 _INVALID = ("RKNN_ERR_PARAM_INVALID", -5)
 _DRIVER_CAUSE = {
-    Code.TIMEOUT: ("RKNN_ERR_TIMEOUT", -2), Code.WRONG_STATE: ("RKNN_ERR_CTX_INVALID", -7),
+    Code.TIMEOUT: ("RKNN_ERR_TIMEOUT", -2), Code.DEVICE_LOST: ("RKNN_ERR_DEVICE_UNAVAILABLE", -3),
+    Code.WRONG_STATE: ("RKNN_ERR_CTX_INVALID", -7),
     Code.INVALID_ARGUMENT: _INVALID, Code.NOT_FOUND: _INVALID, Code.OUT_OF_RANGE: _INVALID,
 }
 RUN = "rknn_run"

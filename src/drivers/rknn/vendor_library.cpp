@@ -32,8 +32,8 @@ constexpr int kOwnNamesFirst = RTLD_DEEPBIND;
 /// The API's codes. RKNN_ERR_FAIL is missing: its meaning depends on the call.
 constexpr Meaning kMeanings[] = {
     {RKNN_ERR_TIMEOUT, "RKNN_ERR_TIMEOUT", "the NPU did not answer in time", Code::kTimeout},
-    {RKNN_ERR_DEVICE_UNAVAILABLE, "RKNN_ERR_DEVICE_UNAVAILABLE", "the NPU is not available",
-     Code::kDeviceLost},
+    {RKNN_ERR_DEVICE_UNAVAILABLE, "RKNN_ERR_DEVICE_UNAVAILABLE",
+     "the NPU is not available; the device is not given up, try again", Code::kEngineFailed},
     {RKNN_ERR_MALLOC_FAIL, "RKNN_ERR_MALLOC_FAIL", "no memory", Code::kOutOfMemory},
     {RKNN_ERR_PARAM_INVALID, "RKNN_ERR_PARAM_INVALID", "an argument is refused",
      Code::kInvalidArgument},
@@ -164,10 +164,14 @@ Status Library::failed(std::string_view function, int code, Code general,
     text = meaning.text;
     general = meaning.code;
   }
-  return error(general,
-               "{}: {} returned {} ({}: {}); the library's own log says more "
-               "(RKNN_LOG_LEVEL=3). It is {}, '{}'",
-               subject, function, code, constant, text, name(), path_);
+  const std::string message = fmt::format(
+      "{}: {} returned {} ({}: {}); the library's own log says more "
+      "(RKNN_LOG_LEVEL=3). It is {}, '{}'",
+      subject, function, code, constant, text, name(), path_);
+  if (code != RKNN_ERR_DEVICE_UNAVAILABLE) return error(general, "{}", message);
+  // Nothing tells when it is back: users who wait for that must not take the device for lost.
+  const Status cause = error(Code::kDeviceLost, "the library reports no NPU");
+  return cause.wrap(general, message);
 }
 
 }  // namespace corelane::drivers::rknn

@@ -48,7 +48,8 @@ class Library {
   /// kUnsupported: what for, the function, and the library's version.
   Status missing(std::string_view function, std::string_view purpose) const;
   /// The Status of a negative return value. RKNN_ERR_FAIL has no meaning of its own and becomes
-  /// `general`; `subject` names what the call was about.
+  /// `general`; `subject` names what the call was about. Where the library reports no NPU it is
+  /// kEngineFailed, caused by kDeviceLost.
   Status failed(std::string_view function, int code, Code general, std::string_view subject) const;
 
  private:

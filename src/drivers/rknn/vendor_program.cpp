@@ -21,7 +21,7 @@ Status check_count(const std::vector<TensorDesc>& list, std::size_t reported, co
 
 /// The next duplicate may succeed: this failure was one of its time, not of the image or library.
 bool may_pass(Code why) {
-  return why == Code::kOutOfMemory || why == Code::kTimeout || why == Code::kDeviceLost;
+  return why == Code::kOutOfMemory || why == Code::kTimeout || why == Code::kEngineFailed;
 }
 
 }  // namespace

@@ -177,7 +177,8 @@ TEST_F(StubDevice, ImageThatCannotBeDuplicatedIsLoadedAgain) {
 
 TEST_F(StubDevice, DuplicateThatFailsForWhatPassesFailsItsJobAlone) {
   open_stub("vendor");
-  const std::pair<int, Code> kCodes[] = {{-2, Code::kTimeout}, {-4, Code::kOutOfMemory}};
+  const std::pair<int, Code> kCodes[] = {
+      {-2, Code::kTimeout}, {-3, Code::kEngineFailed}, {-4, Code::kOutOfMemory}};
   for (const auto& [code, expected] : kCodes) {
     counters_ = std::make_unique<Counters>("vendor");
     prepare(image_text(kFloats + fmt::format("once rknn_dup_context {}\n", code)));

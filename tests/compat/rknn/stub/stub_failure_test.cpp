@@ -18,7 +18,7 @@ std::string failing(const std::string& function, int code) {
 TEST_F(StubFailure, CodesOfTheApiKeepTheirMeaning) {
   open_stub("vendor");
   const std::pair<int, Code> kCodes[] = {
-      {-1, Code::kUnsupportedModel}, {-2, Code::kTimeout},          {-3, Code::kDeviceLost},
+      {-1, Code::kUnsupportedModel}, {-2, Code::kTimeout},          {-3, Code::kEngineFailed},
       {-4, Code::kOutOfMemory},      {-5, Code::kInvalidArgument},  {-6, Code::kMalformed},
       {-7, Code::kWrongState},       {-8, Code::kInvalidArgument},  {-9, Code::kInvalidArgument},
       {-10, Code::kVersionMismatch}, {-11, Code::kVersionMismatch}, {-12, Code::kVersionMismatch},
@@ -46,6 +46,18 @@ TEST_F(StubFailure, EachFunctionThatFailsInARunIsNamed) {
   }
   prepare(failing("rknn_run", -2));
   EXPECT_EQ(run().code(), Code::kTimeout);
+}
+
+TEST_F(StubFailure, NpuThatIsNotAvailableIsNoLostDevice) {
+  open_stub("vendor");
+  prepare(image_text(std::string(kTwoFloats) + "once rknn_run -3\n"));
+  const Status status = run();
+  EXPECT_EQ(status.code(), Code::kEngineFailed) << "nothing says when it is back";
+  EXPECT_EQ(status.cause().code(), Code::kDeviceLost);
+  EXPECT_NE(status.message().find("the NPU is not available"), std::string::npos);
+  EXPECT_EQ(device_->health(), device::Health::kGood);
+  EXPECT_FALSE(executable_->lost());
+  EXPECT_TRUE(run().ok());
 }
 
 TEST_F(StubFailure, ShortOutputIsABadResult) {
