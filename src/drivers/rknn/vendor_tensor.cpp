@@ -35,6 +35,17 @@ bool stands_for_reals(const rknn_tensor_attr& attr, DType dtype) {
   return small && attr.qnt_type != RKNN_TENSOR_QNT_NONE;
 }
 
+/// Whether elements of the one, in order, are those of the other: of shapes of one rank only where
+/// no more than dimensions of 1 lie elsewhere. 480x640 is not 640x480.
+bool same_elements(const Shape& declared, const Shape& reported) {
+  if (declared.rank() != reported.rank()) return declared.elements() == reported.elements();
+  std::vector<std::int64_t> ours = declared.dims();
+  std::vector<std::int64_t> theirs = reported.dims();
+  std::erase(ours, 1);
+  std::erase(theirs, 1);
+  return ours == theirs;
+}
+
 /// What both directions share: name, shape, and the type that is offered.
 Result<Port> start(const rknn_tensor_attr& attr, const TensorDesc* declared, const char* what) {
   Port port;
@@ -49,7 +60,7 @@ Result<Port> start(const rknn_tensor_attr& attr, const TensorDesc* declared, con
   port.shape = shape;
   port.desc.dtype = stands_for_reals(attr, *own) ? DType::kF32 : *own;
   if (declared != nullptr) {
-    if (declared->shape.is_static() && declared->shape.elements() != shape.elements())
+    if (declared->shape.is_static() && !same_elements(declared->shape, shape))
       return error(Code::kShapeMismatch,
                    "{} '{}' is declared as {}, but the library reports '{}' as {}; compile or "
                    "attach the image again",

@@ -43,7 +43,8 @@ Result<rknn_tensor_attr> reshaped(const rknn_tensor_attr& like, const Shape& sha
 
 /// The port of a reported input. Without `declared` it is offered as f32 where the tensor is
 /// a float or stands for reals by a quantization, else as itself. A declared form is kept when it
-/// has as many elements and a type the API can carry: kShapeMismatch, kTypeMismatch.
+/// has the reported shape, dimensions of 1 left out, or another rank and as many elements
+/// (kShapeMismatch), and a type the API can carry (kTypeMismatch).
 ///
 /// Declared inputs are the network's own: a mean and standard deviation were applied before, so
 /// the library must not apply those of the image again. It leaves them out for the format

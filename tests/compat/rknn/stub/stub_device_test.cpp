@@ -130,6 +130,25 @@ TEST_F(StubDevice, DeclaredFormsAreKeptWhereTheyFit) {
   EXPECT_EQ(device_->prepare(image, {}).error().code(), Code::kMalformed);
 }
 
+TEST_F(StubDevice, ImageOfAnotherShapeIsRefusedThoughItHasAsManyElements) {
+  open_stub("vendor");
+  // As the library reports them, and what the program says.
+  const auto prepared = [&](const char* format, const char* reported, const Shape& declared) {
+    const std::string form = fmt::format("f32 {} none 0 0 {}\n", format, reported);
+    device::Image image = image_of(image_text("in x " + form + "out y " + form));
+    image.inputs = {{"x", DType::kF32, declared, {}, {}, {}}};
+    image.outputs = {{"y", DType::kF32, declared, {}, {}, {}}};
+    const auto made = device_->prepare(image, {});
+    return made ? Code::kOk : made.error().code();
+  };
+  EXPECT_EQ(prepared("nhwc", "1,5,4,3", {1, 3, 4, 5}), Code::kShapeMismatch);
+  EXPECT_EQ(prepared("nhwc", "1,5,4,3", {1, 5, 4, 3}), Code::kShapeMismatch) << "not its order";
+  EXPECT_EQ(prepared("undef", "3,2", {2, 3}), Code::kShapeMismatch);
+  EXPECT_EQ(prepared("nhwc", "1,5,4,3", {1, 3, 5, 4}), Code::kOk);
+  EXPECT_EQ(prepared("undef", "1,6,1", {1, 1, 6}), Code::kOk) << "their elements are in one order";
+  EXPECT_EQ(prepared("undef", "1,6", {2, 3, 1}), Code::kOk);
+}
+
 TEST_F(StubDevice, OnlyAnImageThatDeclaresNothingNormalisesItsInputs) {
   open_stub("vendor");
   device::Image image = image_of(
