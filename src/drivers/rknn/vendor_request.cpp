@@ -120,7 +120,10 @@ class VendorRequest final : public device::LaneRequest {
       status = context_->set_cores(sent = granted & (~granted + 1));
     }
     if (status.ok()) choice_ = {mask, granted, sent};
-    return status;
+    if (status.code() != Code::kUnsupported) return status;
+    // As chips with one core do, on which the default profile does not fit.
+    return error(Code::kUnsupported, "{}; if this chip has one core, open rknn:rk3566",
+                 status.message());
   }
 
   /// Once more as NHWC where the library refuses NCHW, which only the call shows.

@@ -175,6 +175,8 @@ TEST_F(StubFailure, ChipWithFewerCoresThanTheProfileIsReported) {
   const Status status = run();
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_NE(status.message().find("rknn_set_core_mask"), std::string::npos);
+  EXPECT_NE(status.message().find("if this chip has one core, open rknn:rk3566"), std::string::npos)
+      << status.message();
 }
 
 TEST_F(StubFailure, LibraryThatIsNoneIsRefused) {
