@@ -61,8 +61,9 @@ struct PrepareOptions {
   Precision precision = Precision::kF32;
   /// Lets the engine quantise activations of int8-weight models and the like. Off: ONNX arithmetic.
   bool fast_math = false;
-  /// One of DeviceInfo::engines, or kSoonestEngine; empty: the device chooses. kUnsupportedModel
-  /// where that engine does not take the network, or is known to compute it wrongly.
+  /// One of DeviceInfo::engines, or kSoonestEngine; empty: the device chooses. kUnsupported where
+  /// the device does not have it, kUnsupportedModel where that engine does not take the network, or
+  /// is known to compute it wrongly.
   std::string engine;
   /// Measure each layer; costs speed. Executable::layer_times is an error without it.
   bool profile_layers = false;

@@ -1,3 +1,8 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "corelane/device/soonest_engine.h"
 #include "corelane/driver/forwarding_device.h"
 #include "device/fence_list.h"
 #include "device/registry/device_wrappers.h"
@@ -45,6 +50,19 @@ Status check_options(const PrepareOptions& options) {
                  "PrepareOptions::host_operators",
                  options.custom_operators.front().type);
   return {};
+}
+
+/// A device with one engine has no names for it.
+Status check_engine(const std::string& wish, const DeviceInfo& info) {
+  const std::vector<std::string>& names = info.engines;
+  if (wish.empty() || (wish == kSoonestEngine && !names.empty())) return {};
+  if (std::ranges::find(names, engine_of_wish(wish)) != names.end()) return {};
+  if (names.empty())
+    return error(Code::kUnsupported,
+                 "engine '{}': device '{}' has one engine alone; leave the engine out", wish,
+                 info.instance);
+  return error(Code::kUnsupported, "engine '{}': device '{}' has {}", wish, info.instance,
+               fmt::join(names, ", "));
 }
 
 /// Leaves to the device what only it knows: whether executable and bindings are its own.
@@ -127,6 +145,7 @@ class ValidatingDevice final : public ForwardingDevice {
                                               const PrepareOptions& options) override {
     CORELANE_TRY(check_image(image));
     CORELANE_TRY(check_options(options));
+    CORELANE_TRY(check_engine(options.engine, info()));
     return inner()->prepare(image, options);
   }
   Result<std::shared_ptr<Queue>> make_queue(const QueueOptions& options) override {

@@ -4,6 +4,8 @@
 
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
+#include "corelane/driver/forwarding_device.h"
+#include "device/registry/device_wrappers.h"
 
 namespace corelane::drivers::validating {
 namespace {
@@ -68,6 +70,41 @@ TEST(ValidatingDevice, EachMemberOfASubmissionIsChecked) {
   bad.signal = {std::make_shared<Fence>(), nullptr};
   bench.expect_refused(bad);
   EXPECT_TRUE(bench.queue->run(bench.job).ok());
+}
+
+/// Has the engines that it is told; prepares nothing.
+class EnginesDevice final : public device::ForwardingDevice {
+ public:
+  EnginesDevice(std::shared_ptr<device::Device> inner, std::vector<std::string> engines)
+      : ForwardingDevice(std::move(inner)), info_(ForwardingDevice::info()) {
+    info_.engines = std::move(engines);
+  }
+  const device::DeviceInfo& info() const noexcept override { return info_; }
+  Result<std::shared_ptr<device::Executable>> prepare(const Image&,
+                                                      const PrepareOptions& options) override {
+    return error(Code::kForeignImage, "asked for '{}'", options.engine);
+  }
+
+ private:
+  device::DeviceInfo info_;
+};
+
+TEST(ValidatingDevice, EnginesThatTheDeviceDoesNotHaveAreRefused) {
+  Bench bench;
+  const auto code = [&](const std::string& engine, std::vector<std::string> engines) {
+    const auto checked =
+        device::wrap_validating(std::make_shared<EnginesDevice>(bench.device, std::move(engines)));
+    PrepareOptions options;
+    options.engine = engine;
+    return checked->prepare(bench.image, options).error().code();
+  };
+  for (const char* engine : {"none", "soonest", "faster:none"})
+    EXPECT_EQ(code(engine, {}), Code::kUnsupported) << engine;
+  EXPECT_EQ(code("", {}), Code::kForeignImage);
+  for (const char* engine : {"", "a", "b", "soonest", "faster:b"})
+    EXPECT_EQ(code(engine, {"a", "b"}), Code::kForeignImage) << engine;
+  for (const char* engine : {"c", "faster:", "faster:c", "faster:soonest", "auto"})
+    EXPECT_EQ(code(engine, {"a", "b"}), Code::kUnsupported) << engine;
 }
 
 TEST(ValidatingDevice, OtherArgumentsAreChecked) {
