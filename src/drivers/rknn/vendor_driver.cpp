@@ -58,10 +58,12 @@ Status check_options(const DeviceSpec& spec) {
   return {};
 }
 
-/// By the device's text, else by the environment, else where the loader finds the soname.
+/// By the device's text, else by the environment, else where the loader finds the soname. An empty
+/// name, such as that of a shell's variable that is not set, is none: the loader would take the
+/// program itself.
 std::string library_path(const DeviceSpec& spec) {
   const auto option = spec.options.find("library");
-  if (option != spec.options.end()) return option->second;
+  if (option != spec.options.end() && !option->second.empty()) return option->second;
   const char* variable = environment("CORELANE_RKNN_LIBRARY");
   return variable == nullptr || *variable == '\0' ? "librknnrt.so" : variable;
 }

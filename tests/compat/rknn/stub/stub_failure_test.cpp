@@ -213,5 +213,15 @@ TEST_F(StubFailure, EnvironmentNamesTheLibraryAndTheOptionGoesFirst) {
   EXPECT_EQ((*by_option)->info().engine, "librknnrt 2.3.2 (stub@2025-04-09)");
 }
 
+TEST_F(StubFailure, OptionWithoutALibraryIsLeftOut) {
+  ::setenv("CORELANE_RKNN_LIBRARY", library_of("old").c_str(), 1);
+  device::OpenOptions own;
+  own.own_instance = true;
+  const auto opened = device::open_device("rknn:rk3588?library=", own);
+  ::unsetenv("CORELANE_RKNN_LIBRARY");
+  ASSERT_TRUE(opened) << opened.error().to_string();
+  EXPECT_EQ((*opened)->info().engine, "librknnrt 1.2.0 (old@2022)");
+}
+
 }  // namespace
 }  // namespace corelane::stub
