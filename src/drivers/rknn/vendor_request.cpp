@@ -225,7 +225,7 @@ class VendorRequest final : public device::LaneRequest {
   Result<bool> turn_to_nhwc() {
     bool turned = false;
     for (Port& port : input_ports_) {
-      if (port.fmt != RKNN_TENSOR_NCHW || port.attr.fmt != RKNN_TENSOR_NHWC) continue;
+      if (port.fmt != RKNN_TENSOR_NCHW || number_in(port.attr.fmt) != RKNN_TENSOR_NHWC) continue;
       CORELANE_ASSIGN(port, as_nhwc(port));
       turned = true;
     }

@@ -25,14 +25,14 @@ std::string name_of(const rknn_tensor_attr& attr) {
 }
 
 bool is_nhwc(const rknn_tensor_attr& attr) {
-  return attr.fmt == RKNN_TENSOR_NHWC && attr.n_dims == 4;
+  return number_in(attr.fmt) == RKNN_TENSOR_NHWC && attr.n_dims == 4;
 }
 
 /// Elements are reals: floats, and small integers with a quantization.
 bool stands_for_reals(const rknn_tensor_attr& attr, DType dtype) {
   if (is_float(dtype)) return true;
   const bool small = dtype_bits(dtype) <= 16 && is_integer(dtype);
-  return small && attr.qnt_type != RKNN_TENSOR_QNT_NONE;
+  return small && number_in(attr.qnt_type) != RKNN_TENSOR_QNT_NONE;
 }
 
 /// Whether elements of the one, in order, are those of the other: of shapes of one rank only where
@@ -50,10 +50,10 @@ bool same_elements(const Shape& declared, const Shape& reported) {
 Result<Port> start(const rknn_tensor_attr& attr, const TensorDesc* declared, const char* what) {
   Port port;
   port.attr = attr;
-  const auto own = dtype_of(attr.type);
+  const auto own = dtype_of(number_in(attr.type));
   if (!own)
     return error(Code::kUnsupported, "{} '{}' is of element type {}, which this device cannot pass",
-                 what, name_of(attr), static_cast<int>(attr.type));
+                 what, name_of(attr), number_in(attr.type));
   CORELANE_ASSIGN(const Shape shape, shape_of(attr));
   port.desc.name = name_of(attr);
   port.desc.shape = shape;
@@ -92,7 +92,7 @@ Status type_mismatch(const Port& port, const char* what) {
 
 }  // namespace
 
-std::optional<DType> dtype_of(rknn_tensor_type type) noexcept {
+std::optional<DType> dtype_of(int type) noexcept {
   for (const Pair& pair : kPairs)
     if (pair.type == type) return pair.dtype;
   return std::nullopt;
@@ -109,7 +109,7 @@ Result<Shape> shape_of(const rknn_tensor_attr& attr) {
   if (attr.n_dims > RKNN_MAX_DIMS)
     return error(Code::kMalformed, "tensor '{}' is reported with {} dimensions; at most {} can be",
                  name_of(attr), attr.n_dims, RKNN_MAX_DIMS);
-  if (attr.fmt == RKNN_TENSOR_NC1HWC2)
+  if (number_in(attr.fmt) == RKNN_TENSOR_NC1HWC2)
     return error(Code::kUnsupported, "tensor '{}' is reported in the blocked layout NC1HWC2",
                  name_of(attr));
   std::vector<std::int64_t> dims(attr.dims, attr.dims + attr.n_dims);
@@ -156,7 +156,7 @@ Result<Port> input_port(const rknn_tensor_attr& attr, const TensorDesc* declared
   port.wire_dtype = port.desc.dtype;
   if (declared != nullptr) {
     if (is_nhwc(attr)) port.wire_layout.kind = LayoutKind::kNHWC;
-  } else if (attr.n_dims == 4 && attr.fmt != RKNN_TENSOR_UNDEFINED) {
+  } else if (attr.n_dims == 4 && number_in(attr.fmt) != RKNN_TENSOR_UNDEFINED) {
     port.fmt = RKNN_TENSOR_NCHW;
   }
   return finish(std::move(port), "input");

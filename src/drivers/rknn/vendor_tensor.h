@@ -1,6 +1,7 @@
 /// Inputs and outputs of an image as the library reports them, and as this device offers them.
 #pragma once
 
+#include <cstring>
 #include <optional>
 #include <span>
 #include <vector>
@@ -30,7 +31,18 @@ struct Port {
   bool converts() const noexcept { return wire_dtype != desc.dtype || wire_layout != Layout{}; }
 };
 
-std::optional<DType> dtype_of(rknn_tensor_type type) noexcept;
+/// The number in a member of an attribute as the library has filled it: it need not be one of the
+/// enumeration's, and is then undefined behaviour to read as such.
+template <class E>
+int number_in(const E& member) noexcept {
+  int number = 0;
+  static_assert(sizeof(number) == sizeof(member));
+  std::memcpy(&number, &member, sizeof(number));
+  return number;
+}
+
+/// `type` is the number of a rknn_tensor_type, or of none.
+std::optional<DType> dtype_of(int type) noexcept;
 std::optional<rknn_tensor_type> type_of(DType dtype) noexcept;
 
 /// The shape in model order of a reported tensor: dimensions of NHWC are put back to N, C, H, W.

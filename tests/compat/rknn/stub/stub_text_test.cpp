@@ -1,6 +1,8 @@
 // What is read out of a library: its version, its table of layer times, its tensors.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "drivers/rknn/vendor_layers.h"
 #include "drivers/rknn/vendor_library.h"
 #include "drivers/rknn/vendor_tensor.h"
@@ -52,6 +54,21 @@ rknn_tensor_attr attr_of(std::initializer_list<std::uint32_t> dims, rknn_tensor_
   attr.type = type;
   std::fill(std::begin(attr.name), std::end(attr.name), 'n');
   return attr;
+}
+
+TEST(StubText, NumbersThatTheApiDoesNotKnowAreNoTypesAndNoOrders) {
+  rknn_tensor_attr attr = attr_of({1, 2, 3, 4}, RKNN_TENSOR_NHWC);
+  const int unknown = 99;
+  std::memcpy(&attr.fmt, &unknown, sizeof(unknown));
+  std::memcpy(&attr.qnt_type, &unknown, sizeof(unknown));
+  const auto port = input_port(attr, nullptr);
+  ASSERT_TRUE(port) << port.error().to_string();
+  EXPECT_EQ(port->desc.shape, (Shape{1, 2, 3, 4}));
+  std::memcpy(&attr.type, &unknown, sizeof(unknown));
+  for (const auto& refused : {input_port(attr, nullptr), output_port(attr, nullptr)}) {
+    EXPECT_EQ(refused.error().code(), Code::kUnsupported);
+    EXPECT_NE(refused.error().message().find("type 99"), std::string::npos);
+  }
 }
 
 TEST(StubText, NameWithoutAnEndIsCut) {
