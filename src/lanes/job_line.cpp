@@ -21,6 +21,14 @@ bool fits(const device::Grant& grant, std::span<const device::WaitingJob> waitin
   return (grant.core_bits & ~asked.among()) == 0 && (asked.count() == 0 || asked.count() == given);
 }
 
+/// What a job that asked for `cores` can have of the `allowed` ones. A mask has no others: those
+/// that have are refused.
+device::CoreSet within(const device::CoreSet& cores, std::uint64_t allowed) {
+  if (cores.is_mask()) return cores;
+  if (cores.kind() == device::CoreSet::Kind::kPlatform) return device::CoreSet::mask(allowed);
+  return device::CoreSet::any_of(device::CoreSet::mask(allowed & cores.among()), cores.count());
+}
+
 }  // namespace
 
 void JobLine::count(const LanedJob& job, bool joins) noexcept {
@@ -83,7 +91,7 @@ std::optional<JobLine::Choice> JobLine::next(const LaneCores& cores, TimePoint n
     for (std::size_t i = 0; i < jobs_.size(); ++i)
       waiting_[i].served = jobs_[i]->queue->share.served();
   const auto grant = cores.owned_bits() != 0 || any_capped()
-                         ? decide_by_group(cores, now, complaints)
+                         ? decide_limited(cores, now, complaints)
                          : decide(waiting_, cores.states(), now, complaints);
   if (!grant) return std::nullopt;
   if (has_arbiter()) update(*grant, now);
@@ -128,46 +136,36 @@ std::uint64_t JobLine::grant_alone(const device::WaitingJob& facts,
                                    TimePoint now, SureVector<std::string>& complaints) const {
   if (cores.idle_bits() == 0) return 0;
   const std::span<const device::WaitingJob> alone(&facts, 1);
-  const auto grant = cores.owned_bits() == 0
-                         ? decide(alone, cores.states(), now, complaints)
-                         : decide(alone, cores.states_for(&executable), now, complaints);
+  const auto grant =
+      cores.owned_bits() == 0
+          ? decide(alone, cores.states(), now, complaints)
+          : decide(alone, cores.states_within(cores.allowed_bits(&executable)), now, complaints);
   return grant ? grant->core_bits : 0;
 }
 
-/// The arbiter sees one `usable` per core, but an exclusive core is usable for one executable
-/// only. So it is asked once per group of jobs that may use the same cores, in order of each
-/// group's highest priority.
-std::optional<device::Grant> JobLine::decide_by_group(const LaneCores& cores, TimePoint now,
-                                                      SureVector<std::string>& complaints) const {
-  struct Group {
-    std::uint64_t allowed;
-    const LanedExecutable* executable;  ///< One of those that may use these cores.
-    std::int32_t priority;
-    SureVector<device::WaitingJob> jobs;
-    SureVector<std::size_t> indices;
-  };
-  SureVector<Group> groups;
+/// Where cores are held exclusively, or queues have a cap. The arbiter is asked once about all
+/// jobs, so that what it reserves for one, and in what order it takes them, holds for the others
+/// too.
+std::optional<device::Grant> JobLine::decide_limited(const LaneCores& cores, TimePoint now,
+                                                     SureVector<std::string>& complaints) const {
+  SureVector<device::WaitingJob> jobs;
+  SureVector<std::size_t> indices;
+  SureVector<std::uint64_t> allowed;
+  std::uint64_t usable = 0;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     // Nothing is reserved for a job whose queue has used up its cap.
     if (jobs_[i]->queue->share.allowed_at() > now) continue;
-    const std::uint64_t allowed = cores.allowed_bits(&jobs_[i]->executable());
-    auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const Group& g) { return g.allowed == allowed; });
-    if (group == groups.end())
-      group = groups.insert(groups.end(),
-                            {allowed, &jobs_[i]->executable(), waiting_[i].priority, {}, {}});
-    group->priority = std::max(group->priority, waiting_[i].priority);
-    group->jobs.push_back(waiting_[i]);
-    group->indices.push_back(i);
+    jobs.push_back(waiting_[i]);
+    indices.push_back(i);
+    allowed.push_back(cores.allowed_bits(&jobs_[i]->executable()));
+    usable |= allowed.back();
   }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return a.priority > b.priority; });
-  for (const Group& group : groups) {
-    const SureVector<device::CoreState> states = cores.states_for(group.executable);
-    if (auto grant = decide(group.jobs, states, now, complaints))
-      return device::Grant{group.indices[grant->job], grant->core_bits};
-  }
-  return std::nullopt;
+  if (jobs.empty()) return std::nullopt;
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    if (allowed[i] != usable) jobs[i].cores = within(jobs[i].cores, allowed[i]);
+  auto grant = decide(jobs, cores.states_within(usable), now, complaints);
+  if (grant) grant->job = indices[grant->job];
+  return grant;
 }
 
 }  // namespace corelane::lanes

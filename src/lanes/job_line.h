@@ -64,8 +64,8 @@ class JobLine {
   std::optional<device::Grant> decide(std::span<const device::WaitingJob> waiting,
                                       std::span<const device::CoreState> cores, TimePoint now,
                                       SureVector<std::string>& complaints) const;
-  std::optional<device::Grant> decide_by_group(const LaneCores& cores, TimePoint now,
-                                               SureVector<std::string>& complaints) const;
+  std::optional<device::Grant> decide_limited(const LaneCores& cores, TimePoint now,
+                                              SureVector<std::string>& complaints) const;
 
   std::shared_ptr<const device::Arbiter> arbiter_;
   std::size_t capped_ = 0;                      ///< Jobs whose queue has a cap.

@@ -95,13 +95,12 @@ std::size_t LaneCores::residences_on(std::size_t core) const noexcept {
       [&](const Resident& resident) { return ((resident.core_bits >> core) & 1U) != 0; }));
 }
 
-SureVector<device::CoreState> LaneCores::states_for(const LanedExecutable* executable) const {
+SureVector<device::CoreState> LaneCores::states_within(std::uint64_t usable_bits) const {
   SureVector<device::CoreState> states(states_.begin(), states_.end());
-  const std::uint64_t own = own_bits(executable);
   for (std::size_t core = 0; core < states.size(); ++core) {
     const std::uint64_t bit = std::uint64_t{1} << core;
-    states[core].owned = (own & bit) != 0;
-    states[core].usable = states[core].owned || (owned_bits_ & bit) == 0;
+    states[core].usable = (usable_bits & bit) != 0;
+    states[core].owned = (usable_bits & owned_bits_ & bit) != 0;
   }
   return states;
 }

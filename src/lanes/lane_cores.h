@@ -59,8 +59,8 @@ class LaneCores {
     if (owned_bits_ == 0) return all_bits_;
     return (all_bits_ & ~owned_bits_) | own_bits(executable);
   }
-  /// As the arbiter sees the cores for jobs of this executable.
-  SureVector<device::CoreState> states_for(const LanedExecutable* executable) const;
+  /// As the arbiter sees the cores where its jobs may use these only, by the residences.
+  SureVector<device::CoreState> states_within(std::uint64_t usable_bits) const;
   /// For jobs: kOutOfCores when other executables have so many that `cores` can never be had.
   Status check(const device::CoreSet& cores, const LanedExecutable* executable) const;
   /// Cores for another residence, but not those of `besides`. kOutOfCores says which are free.

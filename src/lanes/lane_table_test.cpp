@@ -8,6 +8,7 @@
 #include "lanes/lane_job.h"
 #include "lanes/laned_bindings.h"
 #include "lanes/laned_device.h"
+#include "lanes/laned_executable.h"
 #include "lanes/testing/lane_engine_fake.h"
 
 namespace corelane::lanes {
@@ -27,6 +28,8 @@ struct Bench {
   std::shared_ptr<LanedJob> job(device::CoreSet cores = {}, int priority = 0,
                                 TimePoint deadline = kNever) {
     device::Submission submission = fake.job(cores);
+    submission.executable = executable;
+    submission.bindings = *executable->new_bindings();
     submission.priority = priority;
     submission.deadline = deadline;
     submission.wait = waits;
@@ -55,7 +58,17 @@ struct Bench {
   }
   static Outcome lost() { return {error(Code::kDeviceLost, "lost"), true, true}; }
 
+  /// The executable of the jobs to come has these cores exclusively.
+  std::uint64_t own(std::uint64_t core_bits) {
+    const auto* owner = static_cast<const LanedExecutable*>(executable.get());
+    const auto held = table.hold_cores(owner, core_bits, device::Residency::kExclusive, now, after);
+    EXPECT_TRUE(held.has_value());
+    return held.value_or(0);
+  }
+
   FakeDevice fake;
+  std::shared_ptr<device::Executable> executable = fake.executable;  ///< Of the jobs to come.
+  const std::shared_ptr<device::Executable> other = *fake.device->prepare({}, {});
   LaneTable table;
   std::shared_ptr<QueueAccount> queue = std::make_shared<QueueAccount>();
   std::vector<std::shared_ptr<device::Fence>> waits;
@@ -101,6 +114,114 @@ TEST(LaneTable, ThePlatformsChoiceIsAllCoresOrOneWhereTheyAreNotJoined) {
     h.returns(*job);
     if (joins) EXPECT_EQ(next->core_bits, 7U);
   }
+}
+
+TEST(LaneTable, JobOnSeveralCoresReservesThemThoughItsExecutableHasOneExclusively) {
+  const auto pair = device::CoreSet::of({1, 2});
+  for (const auto& arbiter : {device::fifo_arbiter(), device::fair_arbiter()}) {
+    for (const auto& wanted :
+         {pair, device::CoreSet::first(3), device::CoreSet::platform(), device::CoreSet::any(3)}) {
+      Bench bench;
+      auto given = arbiter;
+      bench.table.swap_arbiter(given, bench.now, bench.after);
+      bench.own(1);
+      bench.executable = bench.other;
+      for (int i = 0; i < 3; ++i) bench.submit(device::CoreSet::any_of(pair));
+      EXPECT_THAT(bench.run_all(), ElementsAre(1, 2));
+      bench.executable = bench.fake.executable;
+      bench.submit(wanted);
+      bench.executable = bench.other;
+      bench.submit();
+      // The third is before it, the fifth behind it.
+      bench.returns(*bench.running[0]);
+      EXPECT_THAT(bench.run_all(), ElementsAre(3)) << wanted.to_string();
+      bench.returns(*bench.running[1]);
+      EXPECT_TRUE(bench.run_all().empty()) << wanted.to_string();
+      bench.returns(*bench.running[2]);
+      EXPECT_THAT(bench.run_all(), ElementsAre(4)) << wanted.to_string();
+    }
+  }
+}
+
+TEST(LaneTable, ReservationsOfOthersHoldForTheOwnerOfACore) {
+  Bench bench;
+  bench.own(1);
+  for (int i = 0; i < 3; ++i) bench.submit();
+  EXPECT_THAT(bench.run_all(), ElementsAre(1, 2, 3));
+  bench.executable = bench.other;
+  bench.submit(device::CoreSet::platform());
+  bench.executable = bench.fake.executable;
+  bench.submit();
+  bench.submit();
+  bench.returns(*bench.running[1]);
+  EXPECT_TRUE(bench.run_all().empty()) << "its core is kept for the job that waits for two";
+  bench.returns(*bench.running[0]);
+  EXPECT_THAT(bench.run_all(), ElementsAre(5)) << "its own core is its own";
+  bench.returns(*bench.running[2]);
+  EXPECT_THAT(bench.run_all(), ElementsAre(4));
+  EXPECT_EQ(bench.running.back()->core_bits, 0b110U) << "all that others leave";
+}
+
+TEST(LaneTable, AJobOfLowPriorityAgesBesideAnExclusiveResidence) {
+  Bench bench(2);
+  auto fair = device::fair_arbiter();
+  bench.table.swap_arbiter(fair, bench.now, bench.after);
+  bench.own(1);
+  bench.submit({}, 1);
+  bench.submit({}, 1);
+  EXPECT_THAT(bench.run_all(), ElementsAre(1, 2));
+  bench.executable = bench.other;
+  bench.submit({}, 0);
+  bench.executable = bench.fake.executable;
+  bench.submit({}, 1);
+  bench.submit({}, 1);
+  const auto second = bench.running[1];
+  ASSERT_EQ(second->core_bits, 2U);
+  bench.now = bench.now + device::kAgeingStep - milliseconds(1);
+  bench.returns(*second);
+  EXPECT_THAT(bench.run_all(), ElementsAre(4));
+  bench.now = bench.now + milliseconds(1);
+  bench.returns(*bench.running.back());
+  EXPECT_THAT(bench.run_all(), ElementsAre(3));
+}
+
+/// Notes what it is shown, and grants as fifo_arbiter().
+struct Witness final : device::Arbiter {
+  std::optional<device::Grant> pick(std::span<const device::WaitingJob> waiting,
+                                    std::span<const device::CoreState> cores,
+                                    TimePoint now) const override {
+    asked.clear();
+    for (const auto& job : waiting) asked.push_back(job.cores.to_string());
+    usable.clear();
+    for (const auto& core : cores) usable += core.usable ? (core.owned ? 'o' : 'u') : '-';
+    return device::fifo_arbiter()->pick(waiting, cores, now);
+  }
+  mutable std::vector<std::string> asked;
+  mutable std::string usable;
+};
+
+TEST(LaneTable, AnArbiterOfTheUsersSeesForEachJobTheCoresThatItMayHave) {
+  Bench bench;
+  const auto witness = std::make_shared<Witness>();
+  std::shared_ptr<const device::Arbiter> given = witness;
+  bench.table.swap_arbiter(given, bench.now, bench.after);
+  bench.submit(device::CoreSet::first(3));
+  bench.run_all();
+  bench.own(1);
+  bench.executable = bench.other;
+  for (const auto& cores : {device::CoreSet::platform(), device::CoreSet::any(),
+                            device::CoreSet::any_of(device::CoreSet::of({0, 2}))})
+    bench.submit(cores);
+  bench.returns(*bench.running[0]);
+  // Jobs that may all use the same cores are shown as they were submitted.
+  EXPECT_EQ(witness->usable, "-uu");
+  EXPECT_THAT(bench.run_all(), ElementsAre(2));
+  EXPECT_THAT(witness->asked, ElementsAre("any", "any@0,2"));
+  bench.executable = bench.fake.executable;
+  bench.submit(device::CoreSet::any(2));
+  EXPECT_EQ(witness->usable, "ouu");
+  EXPECT_THAT(witness->asked, ElementsAre("any@1,2", "any@2", "any:2"));
+  EXPECT_TRUE(bench.after.complaints.empty());
 }
 
 TEST(LaneTable, JobThatTheEngineLostGoesBackBeforeLaterOnesOnce) {

@@ -18,6 +18,8 @@ struct WaitingJob {
   std::uint64_t id = 0;
   std::uint64_t queue = 0;  ///< Queue it came through.
   std::int32_t priority = 0;
+  /// What it asks for. While executables hold cores exclusively, and the jobs that wait may not all
+  /// use the same cores: the part of it that this job may have, as a mask or "any of".
   CoreSet cores;
   TimePoint queued{};
   TimePoint deadline = kNever;
@@ -30,13 +32,12 @@ struct WaitingJob {
   TimePoint first_since{};
 };
 
-/// One core: free, or busy until about `predicted_free`. Where cores are held exclusively, the
-/// arbiter is asked apart for the jobs that may use the same cores.
+/// One core: free, or busy until about `predicted_free`.
 struct CoreState {
-  bool usable = true;  ///< False while another executable holds it exclusively.
+  bool usable = true;  ///< False where none of the jobs may run: another executable holds it.
   bool busy = false;
   TimePoint predicted_free{};
-  bool owned = false;  ///< Held exclusively for the executable of these jobs: "any" prefers it.
+  bool owned = false;  ///< Held exclusively: "any" of a job that may have it prefers it.
 };
 
 /// A decision: this job, on these cores.
