@@ -262,8 +262,12 @@ void LaneTable::returned(LanedJob& job, Outcome outcome, TimePoint now, Aftermat
   const TimePoint ended = outcome.span ? outcome.span->ended : now;
   if (outcome.span) job.started = job.record_.started = outcome.span->began;
   leave_cores(job, outcome, ended, after);
+  // While it ran, others may have taken cores exclusively.
+  Status allowed = outcome.lost ? cores_.check(job.cores, &job.executable()) : Status();
   // JobProgress allows this way once: a request that is lost again fails the job.
-  if (outcome.lost && job.progress_.advance(JobState::kWaiting))
+  if (!allowed.ok())
+    complete(job, std::move(allowed), ended, after);
+  else if (outcome.lost && job.progress_.advance(JobState::kWaiting))
     line_.put_back(facts_of(job), job.shared_from_this());
   else
     complete(job, std::move(outcome.status), ended, after);

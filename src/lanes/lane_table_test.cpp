@@ -224,6 +224,16 @@ TEST(LaneTable, AnArbiterOfTheUsersSeesForEachJobTheCoresThatItMayHave) {
   EXPECT_TRUE(bench.after.complaints.empty());
 }
 
+TEST(LaneTable, JobThatTheEngineLostEndsWhereOthersHaveItsCoresByNow) {
+  Bench bench(2);
+  const auto job = bench.submit(device::CoreSet::first(2));
+  bench.run_all();
+  bench.executable = bench.other;
+  bench.own(1);
+  bench.returns(*job, Bench::lost());
+  EXPECT_EQ(job->status().code(), Code::kOutOfCores);
+}
+
 TEST(LaneTable, JobThatTheEngineLostGoesBackBeforeLaterOnesOnce) {
   Bench bench(1);
   const auto first = bench.submit();
