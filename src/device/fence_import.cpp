@@ -10,10 +10,13 @@
 #include "base/thread.h"
 #include "corelane/device/fence.h"
 #include "device/fence_order.h"
+#include "device/fence_watch.h"
 #include "device/unique_fd.h"
 
 namespace corelane::device {
 namespace {
+
+thread_local bool this_thread_watches = false;
 
 /// One thread that waits for all imported descriptors of a process: a forked child has another, and
 /// descriptors of its own. It starts with the first import and lives as long as the process. Fences
@@ -77,6 +80,7 @@ class Watcher {
   }
 
   void run(int epoll) noexcept {
+    this_thread_watches = true;
     for (;;) {
       epoll_event event{};
       if (epoll_wait(epoll, &event, 1, -1) != 1) continue;
@@ -121,6 +125,8 @@ struct Imported {
 };
 
 }  // namespace
+
+bool watches_fences() noexcept { return this_thread_watches; }
 
 Result<std::shared_ptr<Fence>> import_fence_fd(int fd) {
   // The caller may close its descriptor at once, and a number that is closed may be given out

@@ -60,9 +60,11 @@ void LanedJob::on_done(std::function<void(device::Completion&)> f) {
     run_callback("device", "a completion's callback", f, *this);
 }
 
-void LanedJob::call_back() noexcept {
-  // Fences before callbacks: jobs of others wait for them, and a callback may take long.
+void LanedJob::signal_fences() noexcept {
   for (const auto& fence : signals) fence->signal(status_);
+}
+
+void LanedJob::call_back() noexcept {
   for (const auto& f : callbacks_) run_callback("device", "a completion's callback", f, *this);
   // What they hold goes now and not with the job, which users keep for its record.
   callbacks_.clear();

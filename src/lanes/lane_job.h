@@ -97,10 +97,11 @@ class LanedJob final : public device::Completion,
   /// done(), for a thread that spins on it.
   const std::atomic<bool>& done_flag() const noexcept { return done_; }
   LanedExecutable& executable() const noexcept;
-  /// Signals the fences and calls the callbacks of a job that has become done, once, with no lock
-  /// held.
+  /// Signals the fences of a job that has become done, once, with no lock held.
+  void signal_fences() noexcept;
+  /// Calls the callbacks of a job whose fences are signalled, once, with no lock held.
   void call_back() noexcept;
-  /// True when call_back() may take long. Only while it has not been called.
+  /// True when the two may take long. Only while they have not been called.
   bool calls_back() const noexcept {
     return !brief_callbacks && (!callbacks_.empty() || !signals.empty());
   }

@@ -9,6 +9,7 @@
 #include "base/later.h"
 #include "corelane/base/log.h"
 #include "corelane/device/fault.h"
+#include "device/fence_watch.h"
 #include "device/registry/device_wrappers.h"
 #include "lanes/aftermath.h"
 #include "lanes/lane_job.h"
@@ -262,9 +263,18 @@ void LaneScheduler::wake(Aftermath& after) noexcept {
   if (event_driven_) drain_starts(false);
 }
 
-/// Calls the fences and the callbacks.
+/// Fences before callbacks: jobs of others wait for them, and a callback may take long. It may also
+/// wait for an imported fence, so the thread that signals these leaves it to the notifier.
 void LaneScheduler::report(Aftermath& after) noexcept {
-  for (const auto& job : after.completed) job->call_back();
+  const bool elsewhere = device::watches_fences() && after.calls_back();
+  for (const auto& job : after.completed) job->signal_fences();
+  if (!elsewhere) return call_back(after.completed);
+  notifier_->post_or_call(
+      sure_once<void()>([completed = std::move(after.completed)] { call_back(completed); }));
+}
+
+void LaneScheduler::call_back(const Aftermath::Jobs& completed) noexcept {
+  for (const auto& job : completed) job->call_back();
 }
 
 bool LaneScheduler::add_callback(LanedJob& job, std::function<void(device::Completion&)>& f) {

@@ -36,7 +36,8 @@ class LanedBindings;
 /// its job with kOutOfMemory.
 ///
 /// Callbacks of jobs that end at their deadline run in a thread of their own, the notifier: the
-/// clock's thread has other deadlines to keep.
+/// clock's thread has other deadlines to keep. So do those that the thread which signals imported
+/// fences would call.
 class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
  public:
   LaneScheduler(std::size_t cores, const device::LaneOptions& options, bool event_driven,
@@ -125,6 +126,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void settle_elsewhere(Aftermath after) noexcept;
   void wake(Aftermath& after) noexcept;
   void report(Aftermath& after) noexcept;
+  static void call_back(const Aftermath::Jobs& completed) noexcept;
   std::thread start_worker(LaneWorkers::Worker& worker, Aftermath& after);
 
   // lane_run.cpp: the threads that run jobs, and the calls of the engine.

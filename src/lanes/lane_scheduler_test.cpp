@@ -1,7 +1,10 @@
 #include "lanes/lane_scheduler.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <mutex>
@@ -9,6 +12,7 @@
 #include <vector>
 
 #include "corelane/base/log.h"
+#include "device/unique_fd.h"
 #include "dispatch/awaited.h"
 #include "lanes/testing/lane_engine_fake.h"
 
@@ -389,6 +393,92 @@ TEST(LaneScheduler, FailedFenceFailsTheJob) {
   EXPECT_EQ(completion->status().code(), Code::kIo);
   EXPECT_EQ(completion->status().cause().message(), "lost");
   EXPECT_EQ(fake.state->runs, 0);
+}
+
+/// A fence whose descriptor another process would signal.
+struct Imported {
+  void signal() const { EXPECT_EQ(eventfd_write(fd.get(), 1), 0); }
+  void fail() { writer = device::UniqueFd(); }
+
+  static Imported event() {
+    Imported made{device::UniqueFd(eventfd(0, EFD_CLOEXEC)), {}, {}};
+    made.fence = *device::import_fence_fd(made.fd.get());
+    return made;
+  }
+  static Imported pipe() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    Imported made{device::UniqueFd(ends[0]), device::UniqueFd(ends[1]), {}};
+    made.fence = *device::import_fence_fd(made.fd.get());
+    return made;
+  }
+  device::UniqueFd fd;
+  device::UniqueFd writer;
+  std::shared_ptr<device::Fence> fence;
+};
+
+/// The thread that signals all imported fences.
+std::thread::id watcher_of_fences() {
+  const Imported any = Imported::event();
+  std::thread::id watcher;
+  device::Fence noted;
+  any.fence->on_signal([&](const Status&) {
+    watcher = std::this_thread::get_id();
+    noted.signal();
+  });
+  any.signal();
+  EXPECT_TRUE(noted.wait());
+  return watcher;
+}
+
+TEST(LaneScheduler, CallbacksLeaveTheThreadThatSignalsImportedFencesAlone) {
+  const std::thread::id watcher = watcher_of_fences();
+  for (const bool event_driven : {false, true}) {
+    for (const bool fails : {false, true}) {
+      FakeDevice fake(1, {}, event_driven);
+      Imported given = Imported::pipe();
+      auto job = fake.job();
+      job.wait = {given.fence};
+      const auto completion = *fake.queue->submit(job);
+      std::thread::id called_in;
+      device::Fence called;
+      completion->on_done([&](device::Completion&) {
+        called_in = std::this_thread::get_id();
+        called.signal();
+      });
+      if (fails)
+        given.fail();
+      else
+        EXPECT_EQ(write(given.writer.get(), "x", 1), 1);
+      ASSERT_TRUE(completion->wait() && called.wait());
+      EXPECT_EQ(completion->status().ok(), !fails);
+      EXPECT_NE(called_in, watcher) << event_driven << fails;
+    }
+  }
+}
+
+TEST(LaneScheduler, ACallbackMayWaitForWhatAnImportedFenceLeadsTo) {
+  for (const bool event_driven : {false, true}) {
+    FakeDevice fake(2, {}, event_driven);
+    const Imported first = Imported::event();
+    const Imported second = Imported::event();
+    const auto done = std::make_shared<device::Fence>();
+    auto job = fake.job();
+    job.wait = {second.fence};
+    job.signal = {done};
+    const auto later = *fake.queue->submit(job);
+    job = fake.job();
+    job.wait = {first.fence};
+    const auto completion = *fake.queue->submit(job);
+    device::Fence called;
+    completion->on_done([&](device::Completion&) {
+      second.signal();
+      EXPECT_TRUE(second.fence->wait() && later->wait() && done->wait());
+      called.signal();
+    });
+    first.signal();
+    EXPECT_TRUE(called.wait());
+  }
 }
 
 TEST(LaneScheduler, ExclusiveCoresKeepOthersOff) {

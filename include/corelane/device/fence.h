@@ -29,7 +29,8 @@ class CORELANE_API Fence {
   /// Waits until signalled or `until`; false when the time came first.
   bool wait(TimePoint until = kNever) const;
   /// Calls `f` once when signalled (at once if it already is), in the signalling thread, with no
-  /// lock held. An exception it throws is logged and dropped.
+  /// lock held. An exception it throws is logged and dropped. Imported fences have one such thread
+  /// in a process: `f` returns soon there, and does not wait for a fence.
   void on_signal(std::function<void(const Status&)> f);
   /// A new descriptor (eventfd) that polls readable when the fence is signalled; the caller closes
   /// it. kIo when the system gives none.
