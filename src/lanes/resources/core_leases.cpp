@@ -5,15 +5,20 @@
 
 namespace corelane::lanes {
 
+std::shared_ptr<const device::Lease> CoreLeases::lease_of(std::size_t core) {
+  const MutexLock lock(mutex_);
+  return by_core_[core].lock();
+}
+
 Status CoreLeases::take(std::uint64_t core_bits, Held& held, std::uint64_t& elsewhere) {
   if (!on_) return {};
   Held taken;
   Status refused;
   // Two residences that want one core at once share its lease: one takes it, the other finds it.
-  const MutexLock lock(mutex_);
+  const MutexLock taking(taking_);
   for (std::uint64_t bits = core_bits; bits != 0; bits &= bits - 1) {
     const auto core = static_cast<std::size_t>(std::countr_zero(bits));
-    std::shared_ptr<const device::Lease> lease = by_core_[core].lock();
+    std::shared_ptr<const device::Lease> lease = lease_of(core);
     if (lease == nullptr) {
       auto made =
           device::Lease::acquire(instance_, cores_, device::CoreSet::of({core}), {.clock = clock_});
@@ -24,6 +29,7 @@ Status CoreLeases::take(std::uint64_t core_bits, Held& held, std::uint64_t& else
         continue;
       }
       lease = std::make_shared<const device::Lease>(std::move(*made));
+      const MutexLock lock(mutex_);
       by_core_[core] = lease;
     }
     taken.push_back(std::move(lease));
@@ -43,11 +49,7 @@ bool CoreLeases::publishes(TimePoint now) noexcept {
 
 void CoreLeases::publish(const std::vector<device::LeaseFigures>& figures) {
   for (std::size_t core = 0; core < std::min(figures.size(), device::CoreSet::kMaxCores); ++core) {
-    std::shared_ptr<const device::Lease> lease;
-    {
-      const MutexLock lock(mutex_);
-      lease = by_core_[core].lock();
-    }
+    const std::shared_ptr<const device::Lease> lease = lease_of(core);
     // For those who watch: a disk that is full stops no inference.
     if (lease != nullptr) static_cast<void>(lease->publish(core, figures[core]));
   }

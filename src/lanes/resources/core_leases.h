@@ -35,12 +35,17 @@ class CoreLeases {
   void publish(const std::vector<device::LeaseFigures>& figures);
 
  private:
+  std::shared_ptr<const device::Lease> lease_of(std::size_t core);
+
   const bool on_;
   const std::string instance_;
   const std::size_t cores_;
   const std::shared_ptr<Clock> clock_;
   std::atomic<TimePoint::rep> publish_next_{0};
-  Mutex mutex_{LockRank::kLaneLeases};
+  /// Held while leases are taken, which may wait for another process: by take() alone.
+  Mutex taking_{LockRank::kLaneLeases};
+  /// For moments: jobs take it on their way.
+  Mutex mutex_{LockRank::kLeaf};
   std::array<std::weak_ptr<const device::Lease>, device::CoreSet::kMaxCores> by_core_
       CORELANE_GUARDED_BY(mutex_);
 };
