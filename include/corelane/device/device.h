@@ -65,7 +65,8 @@ struct DeviceInfo {
 /// until the device is back.
 ///
 /// When a device is lost (EventKind::kLost), every job ends with kDeviceLost, and residences hold
-/// nothing any more. Bindings of jobs that ran stay in use until the engine returns. Meanwhile
+/// nothing any more; leases of their cores (option lease) stay with this process until the
+/// residence objects go. Bindings of jobs that ran stay in use until the engine returns. Meanwhile
 /// submissions and preparations fail at once with kDeviceLost. When it is back (kBack), executables
 /// of before go on failing so: prepare again. Buffers and queues stay good.
 enum class Health : std::uint8_t { kGood, kDegraded, kLost };
