@@ -56,7 +56,8 @@ class LaneRequest {
   virtual bool is_brief() const noexcept { return false; }
   /// Runs and blocks. `core_bits` are the cores granted, as many as the request's width. Fails with
   /// kEngineFailed, kOutOfMemory (an open output that does not fit; nothing is written past the
-  /// end), or the code of a host operator. kDeviceReset means that the core must be made anew.
+  /// end), or the code of a host operator. The code alone resets nothing: lost() says whether the
+  /// request, and with it the core, must be made anew.
   virtual Status run(std::uint64_t core_bits) = 0;
   /// While run() is in the engine: nobody wants its result any more, so it should end soon, with
   /// any status. Must only set a flag: it is called from another thread, with a lock of the library
