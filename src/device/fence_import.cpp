@@ -35,11 +35,15 @@ class Watcher {
     // Once is enough, and a readable descriptor must not wake the watcher forever.
     event.events = EPOLLIN | EPOLLONESHOT;
     event.data.u64 = id;
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0)
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) {
+      if (errno != EPERM)
+        return error(Code::kIo, "the system does not watch descriptor {} for a fence: {}", given,
+                     std::generic_category().message(errno));
       return error(Code::kInvalidArgument,
-                   "descriptor {} cannot be polled for a fence: {}; pass an eventfd, a pipe, a "
-                   "socket or a sync file",
-                   given, std::generic_category().message(errno));
+                   "descriptor {} cannot be polled for a fence; pass an eventfd, a pipe, a socket "
+                   "or a sync file",
+                   given);
+    }
     watched_.emplace(id, Watched{std::move(fd), std::move(fence)});
     return id;
   }
@@ -132,6 +136,9 @@ Result<std::shared_ptr<Fence>> import_fence_fd(int fd) {
   // The caller may close its descriptor at once, and a number that is closed may be given out
   // again.
   UniqueFd own(fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!own && fd >= 0 && errno != EBADF)
+    return error(Code::kIo, "cannot duplicate descriptor {}: {} (see ulimit -n)", fd,
+                 std::generic_category().message(errno));
   if (!own)
     return error(Code::kInvalidArgument,
                  "descriptor {} is not open; pass one that can be polled, such as an eventfd", fd);

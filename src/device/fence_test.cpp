@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -158,6 +159,26 @@ TEST(Fence, BadDescriptorIsRefused) {
   const int number = closed.get();
   closed = UniqueFd();
   EXPECT_EQ(import_fence_fd(number).error().code(), Code::kInvalidArgument);
+  const UniqueFd folder(open("/", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(import_fence_fd(folder.get()).error().code(), Code::kInvalidArgument);
+}
+
+TEST(Fence, ASystemWithoutDescriptorsIsNotTheCallersMistake) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const UniqueFd good(eventfd(0, EFD_CLOEXEC));
+    // All below it are taken by now, or by these.
+    const rlimit limit{static_cast<rlim_t>(good.get()) + 1, static_cast<rlim_t>(good.get()) + 1};
+    if (!good || setrlimit(RLIMIT_NOFILE, &limit) != 0) _exit(1);
+    while (fcntl(good.get(), F_DUPFD_CLOEXEC, 0) >= 0) {
+    }
+    const auto refused = import_fence_fd(good.get());
+    const bool why = !refused && refused.error().message().find("ulimit -n") != std::string::npos;
+    _exit(why && refused.error().code() == Code::kIo ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

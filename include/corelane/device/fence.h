@@ -44,7 +44,8 @@ class CORELANE_API Fence {
 
 /// A fence that is signalled when `fd` polls readable, as failed (kIo) when it only hangs up or
 /// fails; the descriptor is duplicated, not consumed, and stays the caller's. It is watched while
-/// the fence is held and not signalled. kInvalidArgument for a bad descriptor.
+/// the fence is held and not signalled. kInvalidArgument for a descriptor that is not open or
+/// cannot be polled, kIo when the system gives none to watch it with.
 CORELANE_API Result<std::shared_ptr<Fence>> import_fence_fd(int fd);
 
 }  // namespace corelane::device
