@@ -116,9 +116,11 @@ Result<std::shared_ptr<Buffer>> import_fd_buffer(int fd, std::size_t size, std::
   block.mapped = offset - start + size;
   void* at = mmap(nullptr, block.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, block.fd.get(),
                   static_cast<off_t>(start));
-  if (at == MAP_FAILED)
-    return error(Code::kInvalidArgument,
+  if (at == MAP_FAILED) {
+    const bool ours = errno == ENOMEM || errno == EAGAIN || errno == ENFILE;
+    return error(ours ? Code::kIo : Code::kInvalidArgument,
                  "descriptor {} cannot be mapped for reading and writing: {}", fd, reason(errno));
+  }
   block.mapping = at;
   block.data = static_cast<std::byte*>(at) + (offset - start);
   block.size = size;

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "corelane/device/buffer.h"
+#include "device/unique_fd.h"
 
 namespace corelane::device {
 namespace {
@@ -66,6 +69,15 @@ TEST(HostBuffer, BadArgumentsAreNamed) {
   EXPECT_EQ(import_fd_buffer(buffer->fd(), 4096, 1).error().code(), Code::kOutOfRange);
   EXPECT_EQ(import_fd_buffer(buffer->fd(), 1, SIZE_MAX).error().code(), Code::kOutOfRange);
   EXPECT_EQ(import_fd_buffer(buffer->fd(), 0, 0).error().code(), Code::kInvalidArgument);
+}
+
+TEST(HostBuffer, ABlockThatCannotBeMappedIsTheDescriptorsFaultOrTheSystems) {
+  const UniqueFd read_only(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(import_fd_buffer(read_only.get(), 16, 0).error().code(), Code::kInvalidArgument);
+  constexpr std::size_t kMoreThanThereAreAddresses = std::size_t{1} << 60;
+  const UniqueFd large(memfd_create("large", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(large.get(), static_cast<off_t>(kMoreThanThereAreAddresses)), 0);
+  EXPECT_EQ(import_fd_buffer(large.get(), kMoreThanThereAreAddresses, 0).error().code(), Code::kIo);
 }
 
 TEST(HostBuffer, SyncChecksItsRange) {

@@ -47,8 +47,9 @@ class CORELANE_API Buffer {
 /// thread.
 CORELANE_API Result<std::shared_ptr<Buffer>> create_host_buffer(std::size_t size,
                                                                 const BufferOptions& options = {});
-/// Maps `size` bytes at `offset` of a descriptor, which is duplicated. kInvalidArgument for a bad
-/// descriptor or size 0, kOutOfRange when the block is shorter, kIo when it cannot be mapped. Any
+/// Maps `size` bytes at `offset` of a descriptor, which is duplicated. kInvalidArgument for a
+/// descriptor that is not open for reading and writing or cannot be mapped, or size 0; kOutOfRange
+/// when the block is shorter; kIo when the system has no descriptor or no addresses left. Any
 /// thread.
 CORELANE_API Result<std::shared_ptr<Buffer>> import_fd_buffer(int fd, std::size_t size,
                                                               std::size_t offset);
