@@ -266,7 +266,7 @@ void LaneScheduler::wake(Aftermath& after) noexcept {
 /// Fences before callbacks: jobs of others wait for them, and a callback may take long. It may also
 /// wait for an imported fence, so the thread that signals these leaves it to the notifier.
 void LaneScheduler::report(Aftermath& after) noexcept {
-  const bool elsewhere = device::watches_fences() && after.calls_back();
+  const bool elsewhere = after.calls_back() && device::watches_fences();
   for (const auto& job : after.completed) job->signal_fences();
   if (!elsewhere) return call_back(after.completed);
   notifier_->post_or_call(
