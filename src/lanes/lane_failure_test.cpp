@@ -204,5 +204,39 @@ TEST(LaneFailure, InjectedSlownessAddsTimeOnTheClock) {
   EXPECT_EQ(completion->record().ended - completion->record().started, whole);
 }
 
+TEST(LaneFailure, WhatAnEngineThrowsWhilePreparingIsItsFailure) {
+  FakeDevice fake;
+  device::Image image;
+  image.name = "net";
+  fake.state->on_prepare = [] { throw std::runtime_error("the library threw"); };
+  const auto failed = fake.device->prepare(image, {});
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error().code(), Code::kEngineFailed);
+  EXPECT_THAT(failed.error().message(), ::testing::HasSubstr("'net'"));
+  EXPECT_THAT(failed.error().message(), ::testing::HasSubstr("the library threw"));
+  fake.state->on_prepare = [] { throw 7; };
+  EXPECT_EQ(fake.device->prepare(image, {}).error().code(), Code::kEngineFailed);
+  fake.state->on_prepare = [] { throw std::bad_alloc(); };
+  EXPECT_EQ(fake.device->prepare(image, {}).error().code(), Code::kOutOfMemory);
+  fake.state->on_prepare = nullptr;
+  EXPECT_TRUE(fake.device->prepare(image, {}).has_value());
+}
+
+TEST(LaneFailure, ANullProgramOrRequestIsTheEnginesFailure) {
+  for (const bool event_driven : {false, true}) {
+    FakeDevice fake(1, {}, event_driven);
+    const device::Submission job = fake.job();
+    fake.state->no_request = true;
+    EXPECT_EQ(fake.queue->run(job).code(), Code::kEngineFailed);
+    fake.state->no_request = false;
+    EXPECT_TRUE(fake.queue->run(job).ok()) << "the next request is tried";
+    fake.state->no_program = true;
+    const auto none = fake.device->prepare({}, {});
+    ASSERT_FALSE(none.has_value());
+    EXPECT_EQ(none.error().code(), Code::kEngineFailed);
+    EXPECT_THAT(none.error().message(), ::testing::HasSubstr("'fake'"));
+  }
+}
+
 }  // namespace
 }  // namespace corelane::lanes

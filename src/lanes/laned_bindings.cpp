@@ -313,6 +313,11 @@ Result<LanedBindings::Slot*> LanedBindings::slot_for(std::uint64_t core_bits, bo
       if (other->width == width && other->core == core && !other->lost) slot = other.get();
     if (slot == nullptr) {
       CORELANE_ASSIGN(auto request, executable_->program().new_request(width, core));
+      if (request == nullptr)
+        return error(Code::kEngineFailed,
+                     "the driver says that it made a request of {} cores and gave none; install "
+                     "another version of the driver",
+                     width);
       if (Status status = executable_->recount(); !status.ok()) {
         request.reset();
         static_cast<void>(executable_->recount());

@@ -23,6 +23,20 @@ class LanedObservation final : public device::Observation {
   const std::shared_ptr<ObserverRing> ring_;
 };
 
+/// What the engine's library throws is its failure; want of memory is nobody's.
+Result<std::shared_ptr<device::LaneProgram>> prepared(device::LaneEngine& engine,
+                                                      const device::Image& image,
+                                                      const device::PrepareOptions& options) {
+  try {
+    return engine.prepare(image, options);
+  } catch (const std::bad_alloc&) {
+    return error(status_of_exception("preparing a network"));
+  } catch (...) {
+    return error(status_of_exception(fmt::format("the engine, preparing network '{}',", image.name),
+                                     Code::kEngineFailed));
+  }
+}
+
 }  // namespace
 
 LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEngine> engine,
@@ -112,9 +126,13 @@ Result<std::shared_ptr<device::LaneProgram>> LanedDevice::prepare_program(
                  "the process has called exit(), and its engines are being taken apart; network "
                  "'{}' is not prepared",
                  image.name);
-  auto program = engine_->prepare(image, options);
+  auto program = prepared(*engine_, image, options);
   exit_waits_first();  // An engine loads its libraries when it is needed.
-  return program;
+  if (!program || *program != nullptr) return program;
+  return error(Code::kEngineFailed,
+               "the driver of devices '{}' says that it prepared network '{}' and gave nothing; "
+               "install another version of it",
+               info_.kind, image.name);
 }
 
 /// One that is there already, or a new one. The engine makes it without the lock: where two threads

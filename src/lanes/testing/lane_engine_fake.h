@@ -74,6 +74,8 @@ struct FakeEngineState {
   std::atomic<bool> overlap{false};                      ///< Two runs were on one core at once.
   std::function<void(const device::CoreSet&)> on_cores;  ///< With what a request is told.
   std::function<void()> on_prepare;                      ///< In each preparation.
+  bool no_program = false;                               ///< prepare() succeeds with null.
+  bool no_request = false;                               ///< new_request() succeeds with null.
   std::function<void()> on_end;                          ///< A program or a request is destroyed.
 };
 
@@ -183,6 +185,7 @@ class FakeProgram final : public device::LaneProgram {
     return std::make_shared<FakeContent>(state_);
   }
   Result<std::unique_ptr<device::LaneRequest>> new_request(std::size_t, std::size_t) override {
+    if (state_->no_request) return std::unique_ptr<device::LaneRequest>();
     return std::make_unique<FakeRequest>(state_);
   }
   Result<device::Executable::Precompiled> export_precompiled() const override {
@@ -201,6 +204,7 @@ class FakeEngine final : public device::LaneEngine {
   Result<std::shared_ptr<device::LaneProgram>> prepare(
       const device::Image&, const device::PrepareOptions& options) override {
     if (state_->on_prepare) state_->on_prepare();
+    if (state_->no_program) return std::shared_ptr<device::LaneProgram>();
     return std::make_shared<FakeProgram>(
         state_, options.input_shapes.empty() ? Shape{1, 4} : options.input_shapes.front());
   }
