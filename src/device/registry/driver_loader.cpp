@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "base/guard.h"
 #include "base/text_parts.h"
 #include "base/trust/file_names.h"
 #include "base/trust/secure_environment.h"
@@ -24,6 +25,31 @@ std::string joined(const std::vector<fs::path>& folders) {
   return text;
 }
 
+/// What is wrong with what a driver says of itself; empty where nothing is.
+std::string slip_of(const DriverDescription& driver) {
+  if (driver.engine_only) return {};
+  if (driver.chips.empty() && driver.most_generic_cores == 0)
+    return "it describes no chip and no generic cores";
+  if (driver.most_generic_cores > CoreSet::kMaxCores)
+    return fmt::format("it describes up to {} generic cores; a device has up to {}",
+                       driver.most_generic_cores, CoreSet::kMaxCores);
+  for (const ChipRow& chip : driver.chips)
+    if (chip.cores == 0 || chip.cores > CoreSet::kMaxCores)
+      return fmt::format("its chip '{}' has {} cores; a device has 1 to {}", chip.name, chip.cores,
+                         CoreSet::kMaxCores);
+  for (const FileMagic& file : driver.files)
+    if (file.bytes.empty())
+      return fmt::format("it does not say how files of kind '{}' begin, so every file would be one",
+                         file.kind);
+  return {};
+}
+
+Status faulty_module(const fs::path& path, std::string_view slip) {
+  return error(Code::kIo,
+               "driver '{}' has a mistake: {}; install another version of it, or remove the file",
+               path.string(), slip);
+}
+
 Result<const DriverModule*> open_module(const fs::path& path, std::string_view kind) {
   // RTLD_LOCAL: symbols of the driver's libraries must not meet those of the program. RTLD_NOW: a
   // missing one is found here and not in a job.
@@ -41,21 +67,13 @@ Result<const DriverModule*> open_module(const fs::path& path, std::string_view k
     return error(Code::kIo, "'{}' is not a driver: it does not export {}", path.string(),
                  kDriverModuleSymbol);
   }
-  const DriverModule* module = reinterpret_cast<DriverModuleEntry>(symbol)();
-  // Before anything else of the module is called: objects cross its border by C++ types.
-  if (module == nullptr || std::string_view(module->build) != CORELANE_DRIVER_BUILD) {
-    const std::string build = module == nullptr ? "none" : module->build;
-    dlclose(handle);
-    return error(Code::kVersionMismatch,
-                 "driver '{}' was built as '{}', this library as '{}'; install both from one build",
-                 path.string(), build, CORELANE_DRIVER_BUILD);
-  }
-  if (module->describe().kind != kind) {
-    const std::string actual = module->describe().kind;
-    dlclose(handle);
-    return error(Code::kIo, "driver '{}' is for devices '{}', not '{}'; rename the file",
-                 path.string(), actual, kind);
-  }
+  // What it throws would end the program, or its list of all drivers.
+  auto module = no_throw("driver '" + path.string() + "'", [&]() -> Result<const DriverModule*> {
+    const DriverModule* found = reinterpret_cast<DriverModuleEntry>(symbol)();
+    CORELANE_TRY(check_module(found, path, kind));
+    return found;
+  });
+  if (!module) dlclose(handle);
   return module;
 }
 
@@ -86,6 +104,27 @@ std::vector<fs::path> driver_folders() {
 }
 
 }  // namespace
+
+Status check_module(const DriverModule* module, const fs::path& path, std::string_view kind) {
+  // Before anything else of the module is called: objects cross its border by C++ types.
+  const char* build = module == nullptr ? nullptr : module->build;
+  if (build == nullptr || std::string_view(build) != CORELANE_DRIVER_BUILD)
+    return error(Code::kVersionMismatch,
+                 "driver '{}' was built as '{}', this library as '{}'; install both from one build",
+                 path.string(), build == nullptr ? "none" : build, CORELANE_DRIVER_BUILD);
+  if (module->describe == nullptr) return faulty_module(path, "its module has no describe()");
+  const DriverDescription& driver = module->describe();
+  if (driver.kind != kind)
+    return error(Code::kIo, "driver '{}' is for devices '{}', not '{}'; rename the file",
+                 path.string(), driver.kind, kind);
+  const bool has_engine = module->open_engine != nullptr;
+  if (has_engine == (module->open_device != nullptr))
+    return faulty_module(path, fmt::format("its module has {} of open_engine() and open_device(), "
+                                           "and should have one",
+                                           has_engine ? "both" : "none"));
+  if (const std::string slip = slip_of(driver); !slip.empty()) return faulty_module(path, slip);
+  return {};
+}
 
 std::vector<FoundModule> find_modules() {
   std::vector<FoundModule> found;

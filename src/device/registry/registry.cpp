@@ -59,7 +59,8 @@ Result<const DriverModule*> find_driver(const std::string& kind) {
 Result<const DriverDescription*> find_description(const std::string& kind) {
   if (const DriverRow* row = find_row(kind)) return &row->describe();
   CORELANE_ASSIGN(const DriverModule* module, find_driver(kind));
-  return &module->describe();
+  return no_throw("the description of devices '" + kind + "'",
+                  [&]() -> Result<const DriverDescription*> { return &module->describe(); });
 }
 
 /// All drivers that are here, by kind; `description` is null where the module cannot be loaded.
@@ -110,11 +111,21 @@ Result<FaultPlan> environment_faults() {
   return plan;
 }
 
+/// Null is no device.
+Result<std::shared_ptr<Device>> checked(Result<std::shared_ptr<Device>> opened,
+                                        const OpenRequest& request) {
+  if (!opened || *opened != nullptr) return opened;
+  return error(Code::kIo,
+               "the driver of devices '{}' says that it opened {} and gave none; install another "
+               "version of it",
+               request.spec.kind, request.info.instance);
+}
+
 /// A driver may come from outside the tree, and throw.
 Result<std::shared_ptr<Device>> open_driver(const OpenRequest& request) {
   return no_throw("opening " + request.info.instance, [&]() -> Result<std::shared_ptr<Device>> {
     CORELANE_ASSIGN(const DriverModule* driver, find_driver(request.spec.kind));
-    if (driver->open_device != nullptr) return driver->open_device(request);
+    if (driver->open_device != nullptr) return checked(driver->open_device(request), request);
     LaneOptions lanes;
     OpenRequest own = request;
     CORELANE_TRY(take_lane_options(own.spec, lanes));

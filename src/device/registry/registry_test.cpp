@@ -238,5 +238,28 @@ TEST(Registry, ModuleOfAnotherBuildIsRefused) {
   EXPECT_THAT(stale.error().message(), testing::HasSubstr("another tree"));
 }
 
+TEST(Registry, ModuleThatThrowsBreaksNoOtherDriver) {
+  const Environment path("CORELANE_DRIVER_PATH", CORELANE_TEST_MODULES);
+  const auto drivers = list_drivers();
+  EXPECT_THAT(drivers, testing::Contains(testing::Field(&DriverInfo::kind, "throwing")));
+  EXPECT_TRUE(open_device("null?name=beside").has_value());
+  const auto throwing = open_device("throwing");
+  ASSERT_FALSE(throwing.has_value());
+  EXPECT_THAT(throwing.error().message(), testing::HasSubstr("libcorelane_throwing.so"));
+  EXPECT_THAT(throwing.error().message(), testing::HasSubstr("no chip table"));
+}
+
+TEST(Registry, ModuleThatOpensANullDeviceIsRefused) {
+  const Environment path("CORELANE_DRIVER_PATH", CORELANE_TEST_MODULES);
+  for (const bool own : {true, false}) {
+    OpenOptions options;
+    options.own_instance = own;
+    const auto hollow = open_device("hollow", options);
+    ASSERT_FALSE(hollow.has_value());
+    EXPECT_EQ(hollow.error().code(), Code::kIo) << hollow.error().to_string();
+    EXPECT_THAT(hollow.error().message(), testing::HasSubstr("'hollow'"));
+  }
+}
+
 }  // namespace
 }  // namespace corelane::device
