@@ -33,7 +33,13 @@ std::string file_stem(const std::string& instance) {
   return stem;
 }
 
-std::string search_file(const std::string& instance) { return file_stem(instance) + ".lock"; }
+/// "left-1" has a mark at its end, which no stem has: else it would be core 1 of "left".
+std::string search_file(const std::string& instance) {
+  const std::size_t last = instance.find_last_not_of("0123456789");
+  const bool like_a_core =
+      last != std::string::npos && instance[last] == '-' && last + 1 < instance.size();
+  return file_stem(instance) + (like_a_core ? "_.lock" : ".lock");
+}
 
 std::string core_file(const std::string& instance, std::size_t core) {
   return fmt::format("{}-{}.lock", file_stem(instance), core);

@@ -272,6 +272,19 @@ TEST_F(LeaseTest, AStoppedHolderOfTheSearchBlocksNobodyForLong) {
   EXPECT_THAT(status.message(), testing::HasSubstr("kill -CONT"));
 }
 
+TEST_F(LeaseTest, ANameThatEndsLikeACoreIsAnotherInstance) {
+  const auto one = Lease::acquire("d", 2, CoreSet::of({1}));
+  ASSERT_TRUE(one.has_value());
+  const auto other = Lease::acquire("d-1", 2, CoreSet::of({1}), {.limit = Duration(0)});
+  ASSERT_TRUE(other.has_value()) << other.error().to_string();
+  const auto third = Lease::acquire("d-1-1", 2, CoreSet::of({1}), {.limit = Duration(0)});
+  ASSERT_TRUE(third.has_value()) << third.error().to_string();
+  EXPECT_EQ(Lease::holders("d", 64)->size(), 1U);
+  // Another release has these names.
+  for (const char* end : {"", "-1", "-1-1", "-1-1-1"})
+    EXPECT_TRUE(std::filesystem::exists(file_of(folder_, end))) << end;
+}
+
 TEST_F(LeaseTest, TheHolderIsNamedByNumberAndProgram) {
   const auto lease = Lease::acquire("d", 1, CoreSet::of({0}));
   ASSERT_TRUE(lease.has_value());
