@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/later.h"
 #include "base/sync.h"
 #include "base/text_parts.h"
 #include "base/trust/file_size_signal.h"
@@ -191,7 +192,7 @@ Result<UnsharedFd> lock_search(const LeaseFolder& folder, const std::string& ins
                                const LeaseWait& wait) {
   constexpr Duration kStep = std::chrono::milliseconds(1);
   const TimePoint start = wait.clock->now();
-  const TimePoint until = start + wait.limit;
+  const TimePoint until = later(start, wait.limit);
   for (;;) {
     auto attempt = try_lock(folder, search_file(instance));
     if (attempt && attempt->fd) return std::move(attempt->fd);

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "base/trust/secure_environment.h"
 #include "corelane/base/file.h"
@@ -270,6 +271,41 @@ TEST_F(LeaseTest, AStoppedHolderOfTheSearchBlocksNobodyForLong) {
   EXPECT_THAT(status.message(),
               testing::HasSubstr("process " + std::to_string(child.pid()) + " (stop\\x1bped)"));
   EXPECT_THAT(status.message(), testing::HasSubstr("kill -CONT"));
+}
+
+/// Time passes where somebody waits, and gives the lock of a file back.
+class FreeingClock final : public Clock {
+ public:
+  explicit FreeingClock(const std::string& file)
+      : fd_(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    EXPECT_EQ(fcntl(fd_, F_OFD_SETLK, &lock), 0);
+  }
+  ~FreeingClock() override { free(); }
+  TimePoint now() const noexcept override { return now_; }
+  bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&,
+                  TimePoint until) override {
+    now_ = until;
+    free();
+    return false;
+  }
+  TimerId call_at(TimePoint, std::function<void()>) override { return {}; }
+  bool cancel(TimerId) override { return false; }
+
+ private:
+  void free() {
+    if (fd_ >= 0) close(std::exchange(fd_, -1));
+  }
+  int fd_;
+  TimePoint now_ = TimePoint() + std::chrono::hours(1);
+};
+
+TEST_F(LeaseTest, ASearchIsWaitedForWithoutALimit) {
+  const auto lease = Lease::acquire(
+      "d", 1, CoreSet::of({0}),
+      {.clock = std::make_shared<FreeingClock>(file_of(folder_, "")), .limit = Duration::max()});
+  EXPECT_TRUE(lease.has_value()) << lease.error().to_string();
 }
 
 TEST_F(LeaseTest, ANameThatEndsLikeACoreIsAnotherInstance) {
