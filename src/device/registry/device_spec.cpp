@@ -1,5 +1,7 @@
 #include "base/text_parts.h"
 #include "corelane/device/registry.h"
+#include "device/registry/device_profile.h"
+#include "device/registry/driver_table.h"
 
 namespace corelane::device {
 namespace {
@@ -16,6 +18,17 @@ bool is_word(std::string_view text) {
 
 constexpr std::string_view kBlanks = " \t\n";
 
+/// The text that is the device's key, as far as it can be told without loading a module; one that
+/// cannot be opened stays as it is.
+std::string key_of(const DeviceSpec& spec) {
+  for (const DriverRow& row : driver_table()) {
+    if (row.describe().kind != spec.kind) continue;
+    const auto completed = complete(row.describe(), spec);
+    if (completed) return completed->to_string();
+  }
+  return spec.to_string();
+}
+
 /// One text of a list, checked.
 Status add_text(std::string_view text, std::string_view source, std::vector<std::string>& texts) {
   if (text.empty()) {
@@ -26,15 +39,16 @@ Status add_text(std::string_view text, std::string_view source, std::vector<std:
   }
   const auto spec = parse_device_spec(text);
   if (!spec) return spec.error().wrap(fmt::format("{}, device {}", source, texts.size()));
+  const std::string key = key_of(*spec);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto other = parse_device_spec(texts[i]);
-    const bool same = other && other->kind == spec->kind && other->profile == spec->profile &&
-                      other->options == spec->options;
-    if (!same) continue;
+    if (!other || key_of(*other) != key) continue;
+    DeviceSpec named = *spec;
+    named.options["name"] = "second";
     return error(Code::kInvalidArgument,
                  "{}: devices {} and {} are both '{}', which is one device; give each a name, such "
-                 "as '{}{}name=second'",
-                 source, i, texts.size(), texts[i], texts[i], spec->options.empty() ? '?' : '&');
+                 "as '{}'",
+                 source, i, texts.size(), key, named.to_string());
   }
   texts.emplace_back(text);
   return {};

@@ -53,12 +53,20 @@ TEST(Registry, AListOfTextsIsDividedBySemicolons) {
   EXPECT_TRUE(parse_device_list(" ", "LIST")->empty());
   EXPECT_THAT(*parse_device_list(" null:generic:4?name=a,b ;null:generic:2; ", "LIST"),
               testing::ElementsAre("null:generic:4?name=a,b", "null:generic:2"));
-  for (const char* text : {"null;;null:generic:2", ";", "null;Null", "null?a=1&b=2;null?b=2&a=1"}) {
+  EXPECT_EQ(parse_device_list("null?name=a;null;nosuch:x;nosuch;null:generic:99", "LIST")->size(),
+            5U);
+  for (const char* text : {"null;;null:generic:2", ";", "null;Null", "null?a=1&b=2;null?b=2&a=1",
+                           "null;null:rk3588", "null:generic:3;null:generic:03", "null?name=0;null",
+                           "nosuch;nosuch", "virtual;virtual:rk3588"}) {
     const auto bad = parse_device_list(text, "LIST");
     ASSERT_FALSE(bad.has_value()) << text;
     EXPECT_EQ(bad.error().code(), Code::kInvalidArgument);
     EXPECT_THAT(bad.error().message(), testing::HasSubstr("LIST")) << text;
   }
+  EXPECT_THAT(parse_device_list("null?name=0;null:rk3588", "LIST").error().message(),
+              testing::HasSubstr("such as 'null:rk3588?name=second'"));
+  EXPECT_THAT(parse_device_list("null?a=1;null?a=1&name=0", "LIST").error().message(),
+              testing::HasSubstr("such as 'null?a=1&name=second'"));
 }
 
 TEST(Registry, OneTextIsOneDeviceWhileSomebodyHoldsIt) {
