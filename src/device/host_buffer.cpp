@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cerrno>
+#include <limits>
 #include <system_error>
 
 #include "base/trust/file_size_signal.h"
@@ -14,10 +15,14 @@
 namespace corelane::device {
 namespace {
 
-/// Bytes of a page; offsets of mmap are multiples of it.
-constexpr std::size_t kPage = 4096;
 /// 2 MiB, a huge page.
 constexpr std::size_t kMaxAlignment = std::size_t{2} << 20;
+
+/// Bytes of a page; offsets of mmap are multiples of it. The kernel's choice: 4, 16 or 64 KiB.
+std::size_t page_size() {
+  static const long kSize = sysconf(_SC_PAGESIZE);
+  return static_cast<std::size_t>(kSize);
+}
 
 std::string reason(int code) { return std::generic_category().message(code); }
 
@@ -55,6 +60,16 @@ class HostBuffer final : public Buffer {
   Block block_;
 };
 
+/// Bytes of the block; as many as there can be where only mmap can tell: a device file such as
+/// /dev/zero says 0, and so do dma-bufs of kernels before 5.3, which can be sought.
+std::size_t block_bytes(int fd, const struct stat& facts) {
+  if (facts.st_size != 0 || S_ISREG(facts.st_mode)) return static_cast<std::size_t>(facts.st_size);
+  const off_t at = lseek(fd, 0, SEEK_CUR);
+  const off_t end = lseek(fd, 0, SEEK_END);
+  if (at >= 0) lseek(fd, at, SEEK_SET);
+  return static_cast<std::size_t>(end > 0 ? end : std::numeric_limits<off_t>::max());
+}
+
 Result<UniqueFd> make_memfd(std::size_t size) {
   const NoFileSizeSignal failure_instead;  // The limit on files holds for such a block, too.
   UniqueFd fd(memfd_create("corelane-buffer", MFD_CLOEXEC));
@@ -75,12 +90,13 @@ Result<std::shared_ptr<Buffer>> create_host_buffer(std::size_t size, const Buffe
     return error(Code::kInvalidArgument, "buffer alignment {} is not a power of two from 1 to {}",
                  options.alignment, kMaxAlignment);
   // mmap aligns to a page; for more, the block is so much larger that an aligned part lies in it.
-  const std::size_t slack = options.alignment > kPage ? options.alignment : 0;
+  const std::size_t page = page_size();
+  const std::size_t slack = options.alignment > page ? options.alignment : 0;
   // Keeps the sums below from wrapping; the system refuses such a size anyway.
   if (size > SIZE_MAX / 4 - slack)
     return error(Code::kOutOfMemory, "a buffer of {} bytes is more than any system has", size);
   HostBuffer::Block block;
-  block.mapped = (size + slack + kPage - 1) / kPage * kPage;
+  block.mapped = (size + slack + page - 1) / page * page;
   CORELANE_ASSIGN(block.fd, make_memfd(block.mapped));
   void* at = mmap(nullptr, block.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, block.fd.get(), 0);
   if (at == MAP_FAILED)
@@ -103,7 +119,7 @@ Result<std::shared_ptr<Buffer>> import_fd_buffer(int fd, std::size_t size, std::
   if (fd < 0 || fstat(fd, &facts) != 0)
     return error(Code::kInvalidArgument, "descriptor {} is not open; pass an open memory block",
                  fd);
-  const auto block_size = static_cast<std::size_t>(facts.st_size);
+  const std::size_t block_size = block_bytes(fd, facts);
   if (offset > block_size || size > block_size - offset)
     return error(Code::kOutOfRange,
                  "{} bytes at {} leave the block of descriptor {}, which has {} bytes", size,
@@ -112,7 +128,7 @@ Result<std::shared_ptr<Buffer>> import_fd_buffer(int fd, std::size_t size, std::
   block.fd = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!block.fd) return error(Code::kIo, "cannot duplicate descriptor {}: {}", fd, reason(errno));
   // mmap takes offsets of whole pages: the mapping begins before the buffer.
-  const std::size_t start = offset / kPage * kPage;
+  const std::size_t start = offset / page_size() * page_size();
   block.mapped = offset - start + size;
   void* at = mmap(nullptr, block.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, block.fd.get(),
                   static_cast<off_t>(start));

@@ -41,6 +41,24 @@ TEST(HostBuffer, DescriptorMapsTheSameBytes) {
   EXPECT_EQ(static_cast<char*>(twin->data())[0], 'x');
 }
 
+TEST(HostBuffer, ADescriptorWithoutASizeIsMappedWhereItCanBe) {
+  const int zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
+  ASSERT_GE(zero, 0);
+  const auto buffer = import_fd_buffer(zero, 5000, 0);
+  ASSERT_TRUE(buffer.has_value()) << buffer.error().to_string();
+  auto* bytes = static_cast<char*>((*buffer)->data());
+  bytes[4999] = 'x';
+  EXPECT_EQ(bytes[4999], 'x');
+  EXPECT_EQ(import_fd_buffer(zero, SIZE_MAX, 1).error().code(), Code::kOutOfRange);
+  close(zero);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_EQ(import_fd_buffer(ends[0], 1, 0).error().code(), Code::kInvalidArgument);
+  const int empty = memfd_create("empty", MFD_CLOEXEC);
+  EXPECT_EQ(import_fd_buffer(empty, 1, 0).error().code(), Code::kOutOfRange);
+  for (const int fd : {ends[0], ends[1], empty}) close(fd);
+}
+
 TEST(HostBuffer, ALimitOnFilesIsAFailure) {
   const pid_t child = fork();
   if (child == 0) {
