@@ -95,6 +95,10 @@ Result<FaultPlan> parse_faults(std::string_view text) {
     return error(Code::kInvalidArgument,
                  "faults: hang + crash + slow + lost is {}; together they must be at most 1",
                  plan.at_run());
+  if (plan.short_result + plan.flip > 1)
+    return error(Code::kInvalidArgument,
+                 "faults: short + flip is {}; together they must be at most 1",
+                 plan.short_result + plan.flip);
   return plan;
 }
 

@@ -34,7 +34,7 @@ TEST(FaultPlan, LossHasItsTime) {
 TEST(FaultPlan, NonsenseIsRefusedByName) {
   for (const char* text : {"hang", "hang=", "hang=2", "hang=-1", "hang=nan", "hang=1x", "bang=1",
                            "seed=1.5", "slow_ms=-1", "hang=0.5,crash=0.6", "crash=0.5,lost=0.6",
-                           "lost_ms=-1", ",", "hang=0.1,,"}) {
+                           "short=0.6,flip=0.6", "lost_ms=-1", ",", "hang=0.1,,"}) {
     const auto plan = parse_faults(text);
     ASSERT_FALSE(plan.has_value()) << text;
     EXPECT_EQ(plan.error().code(), Code::kInvalidArgument);
