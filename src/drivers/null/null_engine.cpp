@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/guard.h"
+#include "base/later.h"
 #include "base/sync.h"
 #include "drivers/null/null_image.h"
 
@@ -61,9 +62,9 @@ class NullRequest final : public device::LaneRequest {
   void set_batch(std::uint32_t batch) override { batch_ = batch; }
 
   Status run(std::uint64_t core_bits) override {
-    const Duration time = switch_on(core_bits) + time_on(core_bits);
+    const Duration time = sum_of(switch_on(core_bits), time_on(core_bits));
     if (time > Duration{}) {
-      const TimePoint until = state_->clock->now() + time;
+      const TimePoint until = later(state_->clock->now(), time);
       Mutex mutex(LockRank::kUnranked);  // The clock takes its own.
       std::condition_variable never;
       MutexLock lock(mutex);
@@ -79,8 +80,9 @@ class NullRequest final : public device::LaneRequest {
     const Duration time = time_on(core_bits);
     const Duration switched = switch_on(core_bits);
     span_.reset();
-    if (time + switched == Duration{}) return done(compute());
-    const TimePoint begin = begin_on(core_bits, ready) + switched, end = begin + time;
+    if (time == Duration{} && switched == Duration{}) return done(compute());
+    const TimePoint begin = later(begin_on(core_bits, ready), switched);
+    const TimePoint end = later(begin, time);
     span_ = {begin, end};
     state_->clock->call_at(end, [this, core_bits, end, done = std::move(done)] {
       const Completing outer = std::exchange(completing, Completing{state_.get(), core_bits, end});

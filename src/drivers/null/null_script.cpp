@@ -54,15 +54,24 @@ Status read_option(std::string_view key, std::string_view value, Script& script)
 
 }  // namespace
 
+Duration sum_of(Duration one, Duration other) noexcept {
+  return one > Duration::max() - other ? Duration::max() : one + other;
+}
+
 /// Without rounding where no factor applies: tests compare times exactly.
 Duration Script::time_of(std::uint64_t core_bits, std::uint32_t batch) const {
   double slowest = 0;
   for (std::uint64_t bits = core_bits; bits != 0; bits &= bits - 1)
     slowest = std::max(slowest, core_factors[static_cast<std::size_t>(std::countr_zero(bits))]);
-  const Duration plain = a + b * batch;
+  // The options have 32 bits of seconds: `b` of many samples is longer than any duration.
+  const bool fits = b == Duration{} || batch <= Duration::max() / b;
+  const Duration plain = sum_of(a, fits ? b * batch : Duration::max());
   const double cores = std::max(std::popcount(core_bits), 1);
   if (slowest == cores) return plain;
-  return Duration(static_cast<std::int64_t>(static_cast<double>(plain.count()) * slowest / cores));
+  const double scaled = static_cast<double>(plain.count()) * slowest / cores;
+  // The nearest double lies above the longest duration.
+  if (scaled >= static_cast<double>(Duration::max().count())) return Duration::max();
+  return Duration(static_cast<std::int64_t>(scaled));
 }
 
 Result<Duration> parse_duration(std::string_view text) {

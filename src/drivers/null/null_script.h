@@ -28,8 +28,12 @@ struct Script {
   std::uint64_t log_every = 0;
   bool threads = false;
 
+  /// Duration::max() for what is longer.
   Duration time_of(std::uint64_t core_bits, std::uint32_t batch) const;
 };
+
+/// Of times that are not below 0; Duration::max() for what is longer.
+Duration sum_of(Duration one, Duration other) noexcept;
 
 /// "1ms" and the like; kInvalidArgument with the text.
 Result<Duration> parse_duration(std::string_view text);
