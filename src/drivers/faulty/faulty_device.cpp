@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <typeinfo>
@@ -149,7 +150,9 @@ class FaultyCompletion final : public Completion,
  public:
   FaultyCompletion(std::shared_ptr<FaultyBindings> bindings, std::shared_ptr<Clock> clock,
                    std::vector<std::shared_ptr<Fence>> signals)
-      : bindings_(std::move(bindings)), signals_(std::move(signals)), done_(std::move(clock)) {}
+      : bindings_(std::move(bindings)),
+        signals_(std::move(signals)),
+        done_(std::make_shared<Fence>(std::move(clock))) {}
 
   /// Attaches to the job below, which applies `fault` when it succeeded.
   void watch(std::shared_ptr<Completion> inner, ResultFault fault, std::uint64_t random) {
@@ -163,14 +166,17 @@ class FaultyCompletion final : public Completion,
         status = error(Code::kBadResult, "the result of job {} is short (injected fault 'short')",
                        done.record().id);
       self->status_ = status;
-      self->done_.signal();
+      self->done_->signal();
       for (const auto& fence : self->signals_) fence->signal(status);
     }));
   }
 
-  bool done() const noexcept override { return done_.signalled(); }
+  /// Signalled when the job is done.
+  const std::shared_ptr<Fence>& end() const noexcept { return done_; }
+
+  bool done() const noexcept override { return done_->signalled(); }
   bool released() const noexcept override { return done() && inner_->released(); }
-  bool wait(TimePoint until) override { return inner_->wait(until) && done_.wait(until); }
+  bool wait(TimePoint until) override { return inner_->wait(until) && done_->wait(until); }
   bool wait_released(TimePoint until) override {
     return wait(until) && inner_->wait_released(until);
   }
@@ -190,7 +196,7 @@ class FaultyCompletion final : public Completion,
   bool cancel() override { return inner_->cancel(); }
 
   void on_done(std::function<void(Completion&)> f) override {
-    done_.on_signal(sure_once<void(const Status&)>(
+    done_->on_signal(sure_once<void(const Status&)>(
         [self = shared_from_this(), f = std::move(f)](const Status&) { f(*self); }));
   }
 
@@ -199,7 +205,7 @@ class FaultyCompletion final : public Completion,
   const std::vector<std::shared_ptr<Fence>> signals_;
   std::shared_ptr<Completion> inner_;
   Status status_;
-  Fence done_;
+  const std::shared_ptr<Fence> done_;
 };
 
 /// Strikes jobs on their way; what it passes on belongs to the device below.
@@ -226,6 +232,24 @@ class FaultyQueue final : public ForwardingQueue {
     if (job.deadline == kNever || job.direct_user_memory) completion->wait_released(kNever);
     if (record != nullptr) *record = completion->record();
     return completion->status();
+  }
+
+  /// A struck job is done later than the one below.
+  std::size_t depth() const override {
+    const std::size_t below = inner().depth();
+    const MutexLock lock(mutex_);
+    const auto struck = std::count_if(ends_.begin(), ends_.end(),
+                                      [](const auto& end) { return !end->signalled(); });
+    return std::max(below, static_cast<std::size_t>(struck));
+  }
+  bool drain(TimePoint until) override {
+    if (!inner().drain(until)) return false;
+    SureVector<std::shared_ptr<Fence>> ends;
+    {
+      const MutexLock lock(mutex_);
+      ends = ends_;
+    }
+    return std::all_of(ends.begin(), ends.end(), [&](const auto& end) { return end->wait(until); });
   }
 
  private:
@@ -256,11 +280,19 @@ class FaultyQueue final : public ForwardingQueue {
     auto struck = std::make_shared<FaultyCompletion>(bindings, device().clock(),
                                                      std::exchange(below.signal, {}));
     CORELANE_ASSIGN(std::shared_ptr<Completion> inner, inner().submit(below));
+    {
+      const MutexLock lock(mutex_);
+      std::erase_if(ends_, [](const auto& end) { return end->signalled(); });
+      ends_.push_back(struck->end());
+    }
     struck->watch(std::move(inner), fault, dice_->number());
     return struck;
   }
 
   const std::shared_ptr<FaultDice> dice_;
+  mutable Mutex mutex_{LockRank::kLeaf};
+  /// Of struck jobs: those that are not done, and some that are.
+  SureVector<std::shared_ptr<Fence>> ends_ CORELANE_GUARDED_BY(mutex_);
 };
 
 class FaultyDevice final : public ForwardingDevice {

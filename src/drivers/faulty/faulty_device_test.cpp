@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
+#include "corelane/driver/forwarding_device.h"
 #include "device/registry/device_wrappers.h"
 
 namespace corelane::drivers::faulty {
@@ -83,6 +86,74 @@ TEST(FaultyDevice, AShortResultIsABadResult) {
   EXPECT_EQ(seen, Code::kBadResult);
   ASSERT_TRUE(fence->wait());
   EXPECT_EQ(fence->status().code(), Code::kBadResult);
+}
+
+/// A job of the device below that is done, but has not called anybody yet.
+class HeldCompletion final : public Completion {
+ public:
+  HeldCompletion(std::shared_ptr<Completion> inner, std::function<void()>& call)
+      : inner_(std::move(inner)), call_(call) {}
+  bool done() const noexcept override { return inner_->done(); }
+  bool released() const noexcept override { return inner_->released(); }
+  bool wait(TimePoint until) override { return inner_->wait(until); }
+  bool wait_released(TimePoint until) override { return inner_->wait_released(until); }
+  Status status() const override { return inner_->status(); }
+  device::JobRecord record() const override { return inner_->record(); }
+  bool cancel() override { return inner_->cancel(); }
+  void on_done(std::function<void(Completion&)> f) override {
+    call_ = [this, f = std::move(f)] { f(*this); };
+  }
+
+ private:
+  const std::shared_ptr<Completion> inner_;
+  std::function<void()>& call_;
+};
+
+class HeldQueue final : public device::ForwardingQueue {
+ public:
+  HeldQueue(std::shared_ptr<device::Queue> inner, std::shared_ptr<device::Device> device,
+            std::function<void()>& call)
+      : ForwardingQueue(std::move(inner), std::move(device)), call_(call) {}
+  Result<std::shared_ptr<Completion>> submit(const Submission& job) override {
+    CORELANE_ASSIGN(std::shared_ptr<Completion> completion, inner().submit(job));
+    completion->wait();
+    return std::make_shared<HeldCompletion>(std::move(completion), call_);
+  }
+
+ private:
+  std::function<void()>& call_;
+};
+
+class HeldDevice final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Result<std::shared_ptr<device::Queue>> make_queue(const device::QueueOptions& options) override {
+    CORELANE_ASSIGN(std::shared_ptr<device::Queue> queue, inner()->make_queue(options));
+    return std::make_shared<HeldQueue>(std::move(queue), inner(), call);
+  }
+  std::function<void()> call;  ///< Ends the job that was submitted last.
+};
+
+TEST(FaultyDevice, DrainWaitsForWhatStrikesAJob) {
+  OpenOptions own;
+  own.own_instance = true;
+  const auto held = std::make_shared<HeldDevice>(*device::open_device("null:rk3588", own));
+  const auto device = wrap_faulty(held, *parse_faults("short=1"));
+  Submission job;
+  job.executable =
+      *device->prepare({"null", as_byte_span("input x f32 1,4\noutput y f32 1,4\n")}, {});
+  const auto queue = *device->make_queue({});
+  for (int round = 0; round < 2; ++round) {
+    job.bindings = *job.executable->new_bindings();
+    const auto completion = *queue->submit(job);
+    EXPECT_FALSE(completion->done());
+    EXPECT_EQ(queue->depth(), 1U);
+    EXPECT_FALSE(queue->drain(device->clock()->now()));
+    std::exchange(held->call, nullptr)();
+    EXPECT_EQ(queue->depth(), 0U);
+    EXPECT_TRUE(queue->drain());
+    EXPECT_EQ(completion->status().code(), Code::kBadResult);
+  }
 }
 
 TEST(FaultyDevice, OutOfMemoryStrikesAllocations) {
