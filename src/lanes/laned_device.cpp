@@ -55,6 +55,15 @@ LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEn
 
 LanedDevice::~LanedDevice() { scheduler_->shutdown(); }
 
+Status LanedDevice::check_process() const {
+  if (fork_count() == made_in_) [[likely]]
+    return {};
+  return error(Code::kWrongState,
+               "device '{}' is the parent's: it was opened before this process was forked; open "
+               "the device here, and prepare on it",
+               info_.instance);
+}
+
 /// Where memory runs out, they see older ones.
 void LanedDevice::publish_figures() const noexcept {
   if (!leases_.on() || !leases_.publishes(clock()->now())) return;

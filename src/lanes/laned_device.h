@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "base/fork.h"
 #include "base/sync.h"
 #include "corelane/driver/lane_engine.h"
 #include "lanes/lane_scheduler.h"
@@ -50,6 +51,8 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   LaneScheduler& scheduler() const noexcept { return *scheduler_; }
   MemoryLedger& ledger() const noexcept { return ledger_; }
   CoreLeases& leases() const noexcept { return leases_; }
+  /// kWrongState in a forked child: the device's threads are the parent's.
+  Status check_process() const;
   /// For those who watch from other processes, where leases are on and it is time; no lock is held.
   void publish_figures() const noexcept;
   /// In the executable's destructor.
@@ -68,6 +71,7 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   const std::shared_ptr<LaneScheduler> scheduler_;
   mutable MemoryLedger ledger_;
   mutable CoreLeases leases_;
+  const std::uint64_t made_in_ = fork_count();
   std::atomic<std::size_t> buffer_bytes_{0};
   mutable Mutex executables_mutex_{LockRank::kLaneExecutables};
   std::set<const LanedExecutable*> executables_ CORELANE_GUARDED_BY(executables_mutex_);

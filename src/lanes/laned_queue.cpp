@@ -85,6 +85,7 @@ Result<std::shared_ptr<LanedJob>> LanedQueue::enqueue(const device::Submission& 
 }
 
 Result<Acquired> LanedQueue::acquire(const device::Submission& job) const {
+  CORELANE_TRY(device_->check_process());
   CORELANE_TRY(check(job));
   device_->publish_figures();
   auto& bindings = static_cast<LanedBindings&>(*job.bindings);

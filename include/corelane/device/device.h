@@ -132,7 +132,7 @@ class CORELANE_API Queue {
   /// Enqueues. A failure here means nothing was enqueued, the bindings are free and no fence is
   /// signalled: kInvalidArgument (core set, foreign bindings), kBusy (bindings in use, or the job
   /// would wait and DeviceInfo::depth_limit jobs do, up to Submission::room_until), kOutOfCores
-  /// (cores held exclusively), kOutOfMemory, kDeviceLost.
+  /// (cores held exclusively), kOutOfMemory, kDeviceLost, kWrongState (a forked child).
   virtual Result<std::shared_ptr<Completion>> submit(const Submission& job) = 0;
   /// Enqueues and waits for the result, in the calling thread where the core is idle and there is
   /// no deadline, or Submission::here_if_brief holds: no hand-off, and no place in the line.
@@ -156,7 +156,9 @@ struct DeviceCounters {
 };
 
 /// A device that is open. Shared by shared_ptr; closed with the last one, after the jobs and the
-/// objects that it made. All methods from any thread.
+/// objects that it made. All methods from any thread. Its threads are those of the process that
+/// opened it: a forked child opens a device of its own. Jobs for the parent's are kWrongState there
+/// on devices of lanes, and a wait for a job from before the fork does not end.
 class CORELANE_API Device {
  public:
   virtual ~Device() = default;
