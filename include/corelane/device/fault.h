@@ -5,7 +5,8 @@
 ///   hang=0.001,crash=0.001,slow=0.01,slow_ms=5,short=0.01,flip=0.01,oom=0.01,lost=0.0001,lost_ms=100,seed=7
 /// `lost` ends all jobs of the device, which is back after `lost_ms`. A job that `short` strikes
 /// ends with kBadResult; `flip` inverts a bit of a result that is said to be good. Each value is a
-/// probability from 0 to 1 per job (oom: per allocation).
+/// probability from 0 to 1 per job (oom: per allocation); hang, crash, slow and lost are at most 1
+/// together, and so are short and flip.
 #pragma once
 
 #include <cstdint>

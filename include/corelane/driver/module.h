@@ -4,7 +4,8 @@
 /// LaneEngine, which the library makes a device of, or a Device, where it has queues of its own. A
 /// shared object exports `corelane_driver_module_v1`, which returns a static DriverModule. Both
 /// sides are built from one version of this tree: `build` must be equal, otherwise the module is
-/// refused (kVersionMismatch) before any C++ object crosses. A module is never closed: threads and
+/// refused (kVersionMismatch) before any C++ object crosses. One that lacks a function, or whose
+/// description is of no device, is refused too (kIo). A module is never closed: threads and
 /// objects of its devices run its code.
 ///
 /// How to write one: CONTRIBUTING.md; a complete one outside the tree: examples/driver_outside.
@@ -36,7 +37,8 @@ struct DriverDescription {
   /// At least one, unless most_generic_cores is not 0. The first is opened where the text names
   /// none.
   std::vector<ChipRow> chips;
-  std::size_t most_generic_cores = 0;  ///< Takes "generic:N" with N from 1 to this; 0: does not.
+  /// Takes "generic:N" with N from 1 to this, CoreSet::kMaxCores at most; 0: does not.
+  std::size_t most_generic_cores = 0;
   /// Files that the driver takes as they are, beside ONNX models and program files.
   std::vector<FileMagic> files;
   /// What a device of this driver can do at most; one that is open may do less. "*" among the image
