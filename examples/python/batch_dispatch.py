@@ -46,7 +46,8 @@ def main() -> None:
     for line in scores:
         text, sure = support.to_text(line, characters)
         print(f"{sure * 100:3.0f} %  {text}")
-    if not np.allclose(np.concatenate(singles), scores, rtol=0, atol=1e-5):
+    # Two engines round differently, and the device may change to the faster one between the runs.
+    if not np.allclose(np.concatenate(singles), scores, rtol=0, atol=2e-4):
         raise support.ExampleError("the batch differs from its lines one by one")
     counts = session.statistics()
     shares = ", ".join(f"core {core}: {tasks}" for core, tasks in

@@ -58,6 +58,11 @@ class PythonExamples(Runs):
         # A run to compile, 7 lines one by one, 7 lines as a batch.
         self.assertIn("tasks on core 0: 5, core 1: 5, core 2: 5", text)
 
+    def test_batch_dispatch_reads_the_page_where_engines_change_between_runs(self):
+        text = self.output_of("env", "CORELANE_TIME_ENGINES=1", "CORELANE_STATIC_FORMS=1", "CORELANE_CACHE=0",
+                              sys.executable, "-B", SCRIPTS / "batch_dispatch.py", "--check")
+        self.assertIn("tasks on core 0: 5, core 1: 5, core 2: 5", text)
+
     def test_scheduling_places_tasks_as_each_mode_says(self):
         text = self.checked("scheduling", [4] * 5)
         rows = dict(re.findall(r"^(\S+) +((?:\w+: \d+(?:, )?)+) ", text, re.M))
