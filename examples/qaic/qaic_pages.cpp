@@ -39,8 +39,14 @@ void write(const std::string& path, const std::vector<float>& values) {
 }  // namespace
 
 int run(int argc, char** argv, const std::function<void(const Arguments&)>& body) {
-  if (argc < 3 || argc > 4) {
-    std::fprintf(stderr, "usage: %s CONTAINER PICTURE [DUMP]\n", argv[0]);
+  return run(argc, argv, nullptr, body);
+}
+
+int run(int argc, char** argv, const char* folder,
+        const std::function<void(const Arguments&)>& body) {
+  if (argc < 3 || argc > (folder == nullptr ? 3 : 4)) {
+    const std::string third = folder == nullptr ? "" : std::string(" [") + folder + "]";
+    std::fprintf(stderr, "usage: %s CONTAINER PICTURE%s\n", argv[0], third.c_str());
     return 2;
   }
   try {

@@ -1,9 +1,8 @@
 /// What the examples of the object runtime share: a page in four turns as tensors, what the network
 /// says of it, and the last line of a failure.
 ///
-/// They are started as `example CONTAINER PICTURE [DUMP]`: the folder that `corelane compile
-/// --target aic100` wrote, a PNG or JPEG file, and a folder for what the network was given and
-/// answered.
+/// They are started as `example CONTAINER PICTURE`: the folder that `corelane compile --target
+/// aic100` wrote, and a PNG or JPEG file. Two of them take a folder that they write to.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +19,14 @@ constexpr std::size_t kTurns = 4;
 struct Arguments {
   std::string container;
   std::string picture;
-  std::string dump;  ///< Empty: nothing is written.
+  std::string dump;  ///< The folder that is written to. Empty: nothing is written.
 };
 
 /// Parses, runs, and says in one line what went wrong; the exit code.
 int run(int argc, char** argv, const std::function<void(const Arguments&)>& body);
+/// The same of an example that takes a folder, too, which the usage calls `folder`.
+int run(int argc, char** argv, const char* folder,
+        const std::function<void(const Arguments&)>& body);
 
 /// A failure becomes an exception.
 void need(QStatus status, const char* what);

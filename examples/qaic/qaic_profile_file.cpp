@@ -7,7 +7,7 @@
 #include "qaic_pages.h"
 
 int main(int argc, char** argv) {
-  return qaic_example::run(argc, argv, [](const qaic_example::Arguments& arguments) {
+  return qaic_example::run(argc, argv, "REPORT", [](const qaic_example::Arguments& arguments) {
     using qaic_example::need;
     const auto qpc = qaic::rt::Qpc::Factory(arguments.container);
     const auto context = qaic::rt::Context::Factory(nullptr, {0});

@@ -1,12 +1,12 @@
 /// The flow of an inference, step by step: which way up does a page lie?
 ///
-///   qaic_steps folder_of_the_container page.png
+///   qaic_steps folder_of_the_container page.png [folder_for_a_dump]
 #include <iostream>
 
 #include "qaic_pages.h"
 
 int main(int argc, char** argv) {
-  return qaic_example::run(argc, argv, [](const qaic_example::Arguments& arguments) {
+  return qaic_example::run(argc, argv, "DUMP", [](const qaic_example::Arguments& arguments) {
     using qaic_example::need;
     // The container, and what is in it; no device is needed for that.
     const auto qpc = qaic::rt::Qpc::Factory(arguments.container);

@@ -175,6 +175,6 @@ int main(int argc, char** argv) {
   CLI::App app{"Three programs of fixed batches as one.", "scheduler_composite"};
   app.add_option("model", options.model, "an orientation model, ONNX")->required();
   app.add_option("picture", options.picture, "a PNG or JPEG file")->required();
-  add_options(app, options);
+  add_device_option(app, options);
   return run(app, argc, argv, [&] { return compare(options); });
 }

@@ -55,6 +55,6 @@ int main(int argc, char** argv) {
   app.add_option("--clients", options.clients, "threads")->check(CLI::Range(1, 256));
   app.add_option("--requests", options.requests, "of each client")->check(CLI::Range(1, 100000));
   app.add_flag("--fixed", options.fixed, "the program was built for one size of batches");
-  add_options(app, options);
+  add_device_option(app, options);
   return run(app, argc, argv, [&] { return serve(options); });
 }

@@ -18,9 +18,13 @@ using corelane::Feed;
 using corelane::Result;
 using corelane::Status;
 
-void add_options(CLI::App& app, Arguments& arguments) {
+void add_device_option(CLI::App& app, Arguments& arguments, std::string_view none) {
   app.add_option("--device", arguments.device,
-                 "such as virtual:generic:4 (default: CORELANE_DEVICE, else virtual:rk3588)");
+                 fmt::format("such as virtual:generic:4 (default: {})", none));
+}
+
+void add_options(CLI::App& app, Arguments& arguments) {
+  add_device_option(app, arguments);
   app.add_option("--dump", arguments.dump, "folder for model inputs and outputs, as NumPy files");
 }
 

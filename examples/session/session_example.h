@@ -27,6 +27,9 @@ struct Arguments {
   std::filesystem::path dump;  ///< Empty: nothing is written.
 };
 void add_options(CLI::App& app, Arguments& arguments);
+/// --device alone; `none` is what opens without it.
+void add_device_option(CLI::App& app, Arguments& arguments,
+                       std::string_view none = "CORELANE_DEVICE, else virtual:rk3588");
 
 /// Parses, runs, and tells in one line what went wrong; the exit code.
 int run(CLI::App& app, int argc, char** argv, const std::function<corelane::Status()>& body);

@@ -25,6 +25,7 @@ struct Options : Arguments {
   std::filesystem::path picture;
 };
 
+constexpr const char* kDevice = "virtual:generic:16";
 constexpr std::size_t kActivations = 4;
 constexpr std::size_t kCoresOfEach = 4;
 
@@ -46,7 +47,7 @@ Status tell(const SetHandle& done) {
 Status look(const Options& options) {
   CORELANE_ASSIGN(const auto page, page_reader::load_picture(options.picture));
   corelane::LoadOptions load;
-  load.device = options.device.empty() ? "virtual:generic:16" : options.device;
+  load.device = options.device.empty() ? kDevice : options.device;
   CORELANE_ASSIGN(const auto program, corelane::Program::load(options.model, load));
   corelane::SetOptions how;
   how.size = 2;  // While one runs, the next waits in the device.
@@ -89,6 +90,6 @@ int main(int argc, char** argv) {
   CLI::App app{"Which way up does a page lie? Four activations on 16 cores.", "four_activations"};
   app.add_option("model", options.model, "an orientation model, ONNX or program file")->required();
   app.add_option("picture", options.picture, "a PNG or JPEG file")->required();
-  add_options(app, options);
+  add_device_option(app, options, kDevice);
   return run(app, argc, argv, [&] { return look(options); });
 }

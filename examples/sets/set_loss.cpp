@@ -88,9 +88,7 @@ Status look(const Options& options) {
   corelane::device::OpenOptions open;
   CORELANE_ASSIGN(const auto plan, corelane::device::parse_faults(options.faults));
   open.fault_point = corelane::device::planned_faults(plan);
-  CORELANE_ASSIGN(const auto device,
-                  corelane::device::open_device(
-                      options.device.empty() ? "virtual:rk3588" : options.device, open));
+  CORELANE_ASSIGN(const auto device, corelane::device::open_device(options.device, open));
   Watch watch;
   CORELANE_TRY(watch.begin(*device));
   corelane::LoadOptions load;

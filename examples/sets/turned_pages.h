@@ -24,7 +24,7 @@ struct Options : session_example::Arguments {
 inline void add_options(CLI::App& app, Options& options) {
   app.add_option("model", options.model, "an orientation model, ONNX or program file")->required();
   app.add_option("pictures", options.pictures, "PNG or JPEG files")->required();
-  session_example::add_options(app, options);
+  session_example::add_device_option(app, options);
 }
 
 /// Each picture in each of four turns; its number is the id of its inference.

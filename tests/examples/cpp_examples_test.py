@@ -126,6 +126,15 @@ class CppExamples(Runs):
         self.assertEqual(text.count("48 of 48"), 5, text)
         self.check_answers(orientation=20)
 
+    def test_help_names_the_options_that_an_example_has(self):
+        self.assertIn("--dump", self.output_of(PROGRAMS / "session_basic_run", "--help"))
+        for name in ("set_event_loop", "set_loss", "four_activations"):
+            self.assertNotIn("--dump", self.output_of(PROGRAMS / name, "--help"))
+        self.assertIn("(default: virtual:generic:16)", self.output_of(PROGRAMS / "four_activations", "--help"))
+
+    def test_a_set_opens_the_device_that_the_environment_names(self):
+        self.check_refused(["env", "CORELANE_DEVICE=nothing", PROGRAMS / "set_loss", ORIENTATION, PAGE], "nothing")
+
     def test_what_is_missing_is_told_in_one_line(self):
         for command in (["session_basic_run", "no/such.file", PAGE],
                         ["session_basic_run", ORIENTATION, "no/such.file"],

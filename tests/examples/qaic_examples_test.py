@@ -96,6 +96,12 @@ class QaicExamples(Runs):
         self.assertIn(f"wrote {report.name}\n", text)
         self.assertEqual(["1", "2", "3", "4"], [row.split(",")[0] for row in report.read_text().splitlines()[5:]])
 
+    def test_a_folder_that_nothing_would_be_written_to_is_refused(self):
+        for name in ("qaic_activations", "qaic_group", "qaic_recovery", "qaic_log_capture"):
+            done = self.start(PROGRAMS / name, self.container, PAGE, self.folder / "nothing")
+            self.assertEqual((done.returncode, done.stderr),
+                             (2, f"usage: {PROGRAMS / name} CONTAINER PICTURE\n"))
+
     def test_mistakes_are_one_line_with_the_next_step(self):
         self.check_refused([PROGRAMS / "qaic_steps", self.folder / "missing", PAGE], "missing")
         self.check_refused([PROGRAMS / "qaic_steps", self.container, self.folder / "missing.png"], "missing.png")
