@@ -76,5 +76,6 @@ def check(folder, compiler, sources):
 
 if __name__ == "__main__":
     mode, where, *rest = sys.argv[1:]
-    sys.exit(fetch(pathlib.Path(where)) if mode == "fetch" else
-             check(pathlib.Path(where), rest[0], pathlib.Path(rest[1])))
+    where = pathlib.Path(where).resolve()  # apt takes a relative path as one below its own folders.
+    sys.exit(fetch(where) if mode == "fetch" else
+             check(where, rest[0], pathlib.Path(rest[1])))
