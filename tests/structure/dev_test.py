@@ -87,7 +87,8 @@ class Dev(unittest.TestCase):
         (self.tree / "out").mkdir()
         for words in (("clean", "--al"), ("clean", "--all", "x"), ("package", "arm"), ("package", "aarch64", "x"),
                       ("setup", "build", "nothing"), ("build", "relase"), ("build", "release", "x"), ("docs", "x"),
-                      ("wheel", "x"), ("format", "--chek"), ("fuzz", "long"), ("check", "x"), ("claen",)):
+                      ("wheel", "x"), ("format", "--chek"), ("format", "--check", "x"), ("fuzz", "long"),
+                      ("fuzz", "1", "x"), ("tidy", "--chnged"), ("tidy", "--changed", "x"), ("check", "x"), ("claen",)):
             with self.subTest(words=words):
                 self.assertEqual(self.dev(*words, code=1), [])
                 for kept in ("build", "build-package", "out", ".venv"):
