@@ -24,7 +24,7 @@ def main() -> None:
         options.add_session_config_entry("corelane.device", args.device)
     session = ort.InferenceSession(model, options)
     name = session.get_inputs()[0].name
-    degrees = session.get_modelmeta().custom_metadata_map["character"].split()
+    degrees = support.class_listing(session).split()
 
     seen, took = [], []
     for path in args.pictures:

@@ -42,7 +42,7 @@ def main() -> None:
     scores = session.run(None, [lines], {"ztu_modelrt_dispatch_batch": "true"})[0]
     batch = time.perf_counter() - begin
 
-    characters = support.alphabet(session.get_modelmeta().custom_metadata_map["character"])
+    characters = support.alphabet(support.class_listing(session))
     for line in scores:
         text, sure = support.to_text(line, characters)
         print(f"{sure * 100:3.0f} %  {text}")

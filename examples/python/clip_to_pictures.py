@@ -16,7 +16,10 @@ def main() -> None:
     parser.add_argument("clip", nargs="?", default=support.CLIP, help="a clip, such as an MP4 (default: %(default)s)")
     parser.add_argument("--every", type=support.at_least_one, default=10, help="takes every Nth frame")
     args = parser.parse_args()
-    args.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        args.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise support.ExampleError(f"{args.folder} cannot be made: {problem.strerror}") from None
     count = 0
     for number, _, picture in support.read_clip(args.clip, args.every):
         path = args.folder / f"frame{number:05}.png"

@@ -49,7 +49,7 @@ def read_picture(path: str) -> np.ndarray:
     try:
         with Image.open(located(path)) as picture:
             return np.ascontiguousarray(np.asarray(picture.convert("RGB"))[:, :, ::-1])
-    except (UnidentifiedImageError, OSError, SyntaxError) as problem:
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as problem:
         raise ExampleError(f"{path}: this picture cannot be read ({problem}); next: name a PNG or JPEG") from None
 
 
@@ -75,11 +75,12 @@ def to_input(picture: np.ndarray, width: int, height: int, scale: tuple) -> np.n
     return np.ascontiguousarray(((pixels - scale[0]) / scale[1]).transpose(2, 0, 1)[None])
 
 
-def detector_input(picture: np.ndarray, shortest: int = 0) -> np.ndarray:
-    """For the text detector, which takes sides that are multiples of 32."""
+def detector_input(picture: np.ndarray, shortest: int = 0, longest: int = 2000) -> np.ndarray:
+    """For the text detector, which takes sides that are multiples of 32; about `shortest` or more, but at
+    most `longest`: a picture one pixel wide is no page."""
     height, width = picture.shape[:2]
-    larger = max(1.0, shortest / min(height, width))
-    width, height = (max(32, round(side * larger / 32) * 32) for side in (width, height))
+    scale = min(max(1.0, shortest / min(height, width)), longest / max(height, width))
+    width, height = (max(32, round(side * scale / 32) * 32) for side in (width, height))
     return to_input(picture, width, height, CENTRED)
 
 
@@ -104,7 +105,7 @@ def text_boxes(chart: np.ndarray, picture: np.ndarray) -> list[Box]:
 def line_width(box: Box) -> int:
     """Of a text that is made 48 high; in steps, since each new shape has to be compiled."""
     left, top, right, bottom = box
-    return max(64, -(-48 * (right - left) // (bottom - top) // 32) * 32)
+    return min(3200, max(64, -(-48 * (right - left) // (bottom - top) // 32) * 32))
 
 
 def line_input(picture: np.ndarray, box: Box, width: int) -> np.ndarray:
@@ -112,6 +113,15 @@ def line_input(picture: np.ndarray, box: Box, width: int) -> np.ndarray:
     left, top, right, bottom = box
     line = to_input(picture[top:bottom, left:right], min(line_width(box), width), 48, CENTRED)
     return np.pad(line, ((0, 0), (0, 0), (0, 0), (0, width - line.shape[3])))
+
+
+def class_listing(session) -> str:
+    """What the model's metadata say of its classes."""
+    found = session.get_modelmeta().custom_metadata_map.get("character")
+    if found is None:
+        raise ExampleError("the model has no metadata entry 'character'; its classes are expected there, as PP-OCR "
+                           "models have them")
+    return found
 
 
 def alphabet(listing: str) -> list[str]:
@@ -159,8 +169,8 @@ def options_of(description: str) -> argparse.ArgumentParser:
 
 def at_least_one(text: str) -> int:
     """A type for options that count."""
-    if int(text) < 1:
-        raise ValueError(text)
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 

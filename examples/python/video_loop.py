@@ -20,7 +20,7 @@ class TextReader:
     def __init__(self, model: str, device: str | None):
         self.session = ort.InferenceSession(model, providers=[("RKNPU2ExecutionProvider", {"device": device})])
         self.name = self.session.get_inputs()[0].name
-        self.characters = support.alphabet(self.session.get_modelmeta().custom_metadata_map["character"])
+        self.characters = support.alphabet(support.class_listing(self.session))
 
     def read(self, picture: np.ndarray, box: support.Box) -> tuple[str, float]:
         x = support.line_input(picture, box, support.line_width(box))

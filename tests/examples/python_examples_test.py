@@ -5,12 +5,15 @@ python python_examples_test.py SCRIPTS PROGRAMS
 Each runs with --check: it feeds what it fed to Corelane to ONNX Runtime too, and fails where an answer
 differs by more than its tolerance.
 """
+import pathlib
 import re
 import sys
 import tempfile
 import unittest
 
-from example_runs import MODES, PAGE_LINES, SCRIPTS, Runs
+from PIL import Image
+
+from example_runs import DETECTION, MODES, PAGE_LINES, SCRIPTS, Runs
 
 
 class PythonExamples(Runs):
@@ -92,6 +95,23 @@ class PythonExamples(Runs):
                 file.write(b"neither" * 99)
                 file.flush()
                 self.check_refused([sys.executable, "-B", SCRIPTS / f"{name}.py", file.name], file.name)
+
+    def test_a_picture_of_odd_size_is_read_or_refused_soon(self):
+        with tempfile.TemporaryDirectory() as folder:
+            thin, huge = pathlib.Path(folder, "thin.png"), pathlib.Path(folder, "huge.png")
+            Image.new("L", (1, 3000)).save(thin)
+            Image.new("1", (30000, 30000)).save(huge)
+            self.assertEqual(self.example("batch_dispatch", thin), f"{thin}: no text\n")
+            self.check_refused([sys.executable, "-B", SCRIPTS / "basic_run.py", huge], huge)
+
+    def test_a_model_that_does_not_name_its_classes_and_a_folder_that_cannot_be_made_are_told_in_one_line(self):
+        self.check_refused([sys.executable, "-B", SCRIPTS / "basic_run.py", "--model", DETECTION], "'character'")
+        self.check_refused([sys.executable, "-B", SCRIPTS / "clip_to_pictures.py", "/dev/null/x"], "/dev/null/x")
+
+    def test_a_count_of_none_is_refused(self):
+        done = self.start(sys.executable, "-B", SCRIPTS / "video_loop.py", "--depth", "0")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("'0' is not a whole number of at least 1", done.stderr)
 
 
 if __name__ == "__main__":
