@@ -48,6 +48,8 @@ def read_picture(path: str) -> np.ndarray:
     """Height x width x (blue, green, red)."""
     try:
         with Image.open(located(path)) as picture:
+            if picture.mode.startswith("I"):  # Grey of 16 bits, which convert() would cut off at 255.
+                picture = Image.fromarray((np.asarray(picture) // 257).astype(np.uint8))
             return np.ascontiguousarray(np.asarray(picture.convert("RGB"))[:, :, ::-1])
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as problem:
         raise ExampleError(f"{path}: this picture cannot be read ({problem}); next: name a PNG or JPEG") from None

@@ -11,9 +11,10 @@ import sys
 import tempfile
 import unittest
 
+import numpy as np
 from PIL import Image
 
-from example_runs import DETECTION, MODES, PAGE_LINES, SCRIPTS, Runs
+from example_runs import DETECTION, MODES, PAGE, PAGE_LINES, SCRIPTS, Runs
 
 
 class PythonExamples(Runs):
@@ -95,6 +96,14 @@ class PythonExamples(Runs):
                 file.write(b"neither" * 99)
                 file.flush()
                 self.check_refused([sys.executable, "-B", SCRIPTS / f"{name}.py", file.name], file.name)
+
+    def test_a_grey_picture_of_16_bits_is_the_same_page(self):
+        with tempfile.TemporaryDirectory() as folder, Image.open(PAGE) as page:
+            deep = pathlib.Path(folder, "deep.png")
+            Image.fromarray(np.asarray(page.convert("L")).astype(np.uint16) * 257).save(deep)
+            text = self.example("basic_run", deep)
+        self.assertEqual(re.findall(r"turned by +(\d+): lies at +(\d+) degrees", text),
+                         [(d, d) for d in ("0", "90", "180", "270")])
 
     def test_a_picture_of_odd_size_is_read_or_refused_soon(self):
         with tempfile.TemporaryDirectory() as folder:
