@@ -96,6 +96,23 @@ class Int8(ToolkitCase):
                 self.refused(-1, lambda: rknn.build(dataset=dataset), text)
         self.refused(-1, lambda: rknn.export_rknn(self.path("x.rknn")), "build()")
 
+    def test_a_picture_of_16_bits_calibrates_as_its_8_bits_and_a_cut_off_one_is_named(self):
+        from PIL import Image
+        grey = page(16, 12)[0, :, :, 0]
+        Image.fromarray(grey).save(self.path("grey.png"))
+        Image.fromarray(grey.astype(np.uint16) * 257).save(self.path("deep.png"))
+        with open(self.path("grey.png"), "rb") as file:
+            self.save("cut.png", file.read()[:-30])
+        model = model_of([helper.make_node("Conv", ["x", "w"], ["y"])], [("x", (1, 1, 16, 12))],
+                         [("y", (1, 1, 16, 12))],
+                         initializer=[helper.make_tensor("w", TensorProto.FLOAT, [1, 1, 1, 1], [0.5])])
+        scales = []
+        for name in ("grey.png", "deep.png"):
+            rknn = self.built(model, self.save("one.txt", f"{name}\n".encode()))
+            scales.append(_native.describe(self.exported(rknn, "c.rknn"))["inputs"][0]["quant"]["scales"])
+        self.assertEqual(scales[0], scales[1])
+        self.refused(-1, lambda: rknn.build(dataset=self.save("one.txt", b"cut.png\n")), "cut.png")
+
     def test_arrays_and_pictures_calibrate_alike(self):
         """One picture as .png, as N, H, W, C and as N, C, H, W in .npy: the same program."""
         from PIL import Image

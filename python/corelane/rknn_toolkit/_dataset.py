@@ -111,6 +111,13 @@ def _open_picture(path: str) -> Any:
         raise UsageError(f"{path}: pictures are read by Pillow, which is not installed; "
                          "`pip install pillow`, or give .npy files") from None
     try:
-        return Image.open(path)
+        picture = Image.open(path)
+        picture.load()
     except UnidentifiedImageError:
         raise UsageError(f"{path} is neither a picture that Pillow reads nor .npy") from None
+    except (OSError, SyntaxError, Image.DecompressionBombError) as problem:
+        raise UsageError(f"{path}: Pillow cannot read this picture: {problem}") from None
+    if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format == "PNG"):
+        # Grey of 16 bits, which convert() would cut off at 255.
+        picture = Image.fromarray((np.asarray(picture) // 257).astype(np.uint8))
+    return picture
