@@ -79,7 +79,7 @@ std::string find_python(const std::string& given) {
   return "python3";
 }
 
-Result<int> run_python(const std::vector<std::string>& words) {
+Result<int> run_python(const std::vector<std::string>& words, std::string_view needs) {
   const auto environment = child_environment();
   pid_t child = 0;
   // The command's stdout may be a JSON document: what the child prints goes to stderr.
@@ -89,10 +89,8 @@ Result<int> run_python(const std::vector<std::string>& words) {
   const int rc = ::posix_spawnp(&child, words[0].c_str(), &actions, nullptr, pointers(words).data(),
                                 pointers(environment).data());
   ::posix_spawn_file_actions_destroy(&actions);
-  if (rc != 0) {
-    return error(Code::kNotFound, "cannot start '{}': {}; give --python with onnxruntime in it",
-                 words[0], std::strerror(rc));
-  }
+  if (rc != 0)
+    return error(Code::kNotFound, "cannot start '{}': {}; {}", words[0], std::strerror(rc), needs);
   int state = 0;
   // The child gets Ctrl-C as well, being of the same process group, and ends.
   while (::waitpid(child, &state, 0) < 0 && errno == EINTR) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,8 @@ bool is_file(const std::filesystem::path& path);
 std::string find_python(const std::string& given);
 
 /// Runs it and waits; its exit code, -1 where a signal ended it. A build tree's own package
-/// is found by it. kNotFound when it cannot be started; kCancelled after Ctrl-C.
-Result<int> run_python(const std::vector<std::string>& words);
+/// is found by it. kNotFound when it cannot be started, with what the caller `needs`; kCancelled
+/// after Ctrl-C.
+Result<int> run_python(const std::vector<std::string>& words, std::string_view needs);
 
 }  // namespace corelane::cli

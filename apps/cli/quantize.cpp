@@ -6,6 +6,10 @@
 namespace corelane::cli {
 namespace {
 
+constexpr std::string_view kNeeds =
+    "--int8 needs a Python with Corelane's wheel and `pip install onnxruntime onnx pillow` (the "
+    "wheel's extra 'quantize'): --python or CORELANE_PYTHON";
+
 /// What corelane/rknn_toolkit/int8.py reads.
 Json request_of(const std::string& model, const ImportOptions& import, const QuantizeArguments& a) {
   Json request{{"model", std::filesystem::absolute(model).string()},
@@ -44,10 +48,8 @@ Result<std::string> text_of(const Json& request) {
 Result<Json> answer_in(const std::filesystem::path& folder, const std::string& python, int code) {
   if (!is_file(folder / "answer.json")) {
     return error(Code::kNotFound,
-                 "'{}' could not run the quantizer (exit code {}; its message is above); --int8 "
-                 "needs a Python with Corelane's wheel and `pip install onnxruntime onnx pillow` "
-                 "(the wheel's extra 'quantize'): --python or CORELANE_PYTHON",
-                 python, code);
+                 "'{}' could not run the quantizer (exit code {}; its message is above); {}",
+                 python, code, kNeeds);
   }
   CORELANE_ASSIGN(auto bytes, read_file(folder / "answer.json"));
   const auto answer = Json::parse(as_string_view(bytes), nullptr, false);
@@ -69,8 +71,9 @@ Result<QuantizedModel> quantize_model(const std::string& model, const ImportOpti
   CORELANE_ASSIGN(const std::string text, text_of(request));
   CORELANE_TRY(write_file_atomic(request_path, as_byte_span(text)));
   const std::string python = find_python(arguments.python);
-  CORELANE_ASSIGN(const int code,
-                  run_python({python, "-m", "corelane.rknn_toolkit.int8", request_path.string()}));
+  CORELANE_ASSIGN(
+      const int code,
+      run_python({python, "-m", "corelane.rknn_toolkit.int8", request_path.string()}, kNeeds));
   CORELANE_ASSIGN(const auto answer, answer_in(folder.path(), python, code));
   return QuantizedModel{std::move(folder), path,
                         answer.at("warnings").get<std::vector<std::string>>(),

@@ -10,13 +10,15 @@
 namespace corelane::cli {
 namespace {
 
+constexpr std::string_view kNeeds =
+    "compare needs a Python with numpy, onnx and onnxruntime: --python or CORELANE_PYTHON";
+
 /// kEngineFailed when it does not do its work.
 Status run_process(const std::vector<std::string>& words) {
-  CORELANE_ASSIGN(const int code, run_python(words));
+  CORELANE_ASSIGN(const int code, run_python(words, kNeeds));
   if (code == 0) return {};
-  return error(Code::kEngineFailed,
-               "the ONNX Runtime reference failed (its message is above); it needs a Python "
-               "with numpy, onnx and onnxruntime: --python or CORELANE_PYTHON");
+  return error(Code::kEngineFailed, "the ONNX Runtime reference failed (its message is above); {}",
+               kNeeds);
 }
 
 Result<std::string> find_script(const std::string& given) {

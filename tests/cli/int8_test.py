@@ -100,7 +100,8 @@ class Int8(CliTest):
         python.chmod(0o755)
         words = ("compile", self.path / "tanh.onnx", "--int8", "--dataset", self.path / "list.txt")
         self.fails(3, *words, "--python", python, parts=("No module named", "pip install onnxruntime onnx pillow"))
-        self.fails(3, *words, env={"CORELANE_PYTHON": str(self.path / "nowhere")}, parts=("nowhere", "--python"))
+        self.fails(3, *words, env={"CORELANE_PYTHON": str(self.path / "nowhere")},
+                   parts=("nowhere", "--python", "pip install onnxruntime onnx pillow"))
         without = self.path / "without"
         without.mkdir()
         (without / "sitecustomize.py").write_text("import sys\nsys.modules['onnxruntime'] = None\n")
