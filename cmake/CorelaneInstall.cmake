@@ -22,7 +22,7 @@ if(TARGET corelane_cli)
 endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
 # Messages name these pages.
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
 
 # --- The engine of the driver modules: in `engine/` beside them, or where the build found it. Each
 # driver's own CMakeLists.txt installs its module with both places in its RPATH.

@@ -92,6 +92,7 @@ take_package(corelane-rknnrt-dev corelane-rknnrt)
 set(root "${WORK_DIR}/rknn")
 unpack("${root}" corelane-runtime corelane-rknnrt corelane-rknnrt-dev)
 need_none("${root}" libQAic.so)
+find_one(page GLOB "${root}/usr/share/doc/corelane/docs/cli.md") # Messages name such pages.
 check_libraries("${root}")
 find_one(library GLOB_RECURSE "${root}/usr/librknnrt.so")
 get_filename_component(libdir "${library}" DIRECTORY)
