@@ -36,6 +36,8 @@ Result<Picture> decode_png(ByteSpan bytes, const std::string& name) {
   image.version = PNG_IMAGE_VERSION;
   if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0)
     return error(Code::kMalformed, "'{}' is not a readable PNG: {}", name, image.message);
+  // Values of 16 bits are meant as those of 8 bits are; libpng takes them for linear light.
+  image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   image.format = PNG_FORMAT_RGB;
   if (Status size = check_size(name, image.width, image.height); !size) {
     png_image_free(&image);

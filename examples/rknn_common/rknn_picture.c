@@ -15,6 +15,8 @@ int picture_read(const char* path, picture* out) {
     fprintf(stderr, "%s: %s\n", path, image.message);
     return -1;
   }
+  // Values of 16 bits are meant as those of 8 bits are; libpng takes them for linear light.
+  image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   image.format = PNG_FORMAT_RGB;
   if (image.width == 0 || image.height == 0 || image.width > 32768 || image.height > 32768) {
     fprintf(stderr, "%s: %u x %u pixels; sides of 1 to 32768 are read\n", path, image.width,

@@ -61,6 +61,8 @@ bool read_png(const std::string& path, const std::vector<unsigned char>& bytes, 
   image.version = PNG_IMAGE_VERSION;
   if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0)
     return failed(path, image.message);
+  // Values of 16 bits are meant as those of 8 bits are; libpng takes them for linear light.
+  image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   image.format = PNG_FORMAT_RGB;
   out.width = static_cast<int>(image.width);
   out.height = static_cast<int>(image.height);

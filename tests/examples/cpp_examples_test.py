@@ -13,6 +13,7 @@ import unittest
 
 import numpy as np
 import onnxruntime as ort
+from PIL import Image
 
 from example_runs import (DETECTION, MODES, ORIENTATION, PAGE, PAGE_LINES, PROGRAMS, RECOGNITION, SCRIPTS,
                           Runs)
@@ -61,6 +62,15 @@ class CppExamples(Runs):
         self.assertEqual(re.findall(r"turned by +(\d+): lies at +(\d+) degrees", text),
                          [(d, d) for d in ("0", "90", "180", "270")])
         self.check_answers(orientation=4)
+
+    def test_grey_of_16_bits_is_fed_as_its_8_bits(self):
+        grey = np.asarray(Image.open(PAGE).convert("L"))
+        fed = []
+        for name, array in (("grey", grey), ("deep", grey.astype(np.uint16) * 257)):
+            Image.fromarray(array).save(self.frames.parent / f"{name}.png")
+            self.example("session_basic_run", ORIENTATION, self.frames.parent / f"{name}.png")
+            fed.append(np.load(self.dump / "orientation-00000-in.npy"))
+        np.testing.assert_array_equal(fed[0], fed[1])
 
     def test_an_event_loop_sees_how_the_page_lies(self):
         text = self.output_of(PROGRAMS / "set_event_loop", ORIENTATION, PAGE)

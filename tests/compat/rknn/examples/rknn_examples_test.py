@@ -164,6 +164,14 @@ class Classifier(Examples):
             self.assertIn("dims=[1, 224, 224, 3]", text)
             self.assertIn("fmt=NHWC, type=FP16, qnt_type=AFFINE, zp=0, scale=1.000000", text)
 
+    def test_grey_of_16_bits_is_fed_as_its_8_bits(self):
+        grey = np.asarray(Image.open(PICTURES / "page.png").convert("L"))
+        Image.fromarray(grey).save(self.folder / "grey.png")
+        Image.fromarray(grey.astype(np.uint16) * 257).save(self.folder / "deep.png")
+        program = self.compile(ORIENTATION, "orientation.rknn", "--shape", "x=1,3,224,224", *self.options())
+        fed = [self.classify(program, self.folder / name)[2] for name in ("grey.png", "deep.png")]
+        np.testing.assert_array_equal(fed[0], fed[1])
+
     def test_int8_model_is_fed_with_pixels(self):
         model = quantize(ORIENTATION, self.folder / "int8.onnx", (1, 3, 224, 224), IMAGENET, "QInt8",
                          None)
