@@ -119,6 +119,11 @@ bool decode_jpeg_into(ByteSpan bytes, JpegError& error, Image& image) {
     jpeg_destroy_decompress(&info);
     return false;
   }
+  if (info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK) {
+    std::snprintf(error.text, sizeof(error.text), "its colours are CMYK; convert it to RGB");
+    jpeg_destroy_decompress(&info);
+    return false;
+  }
   info.out_color_space = image.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_start_decompress(&info);
   image.width = static_cast<int>(info.output_width);

@@ -72,6 +72,8 @@ bool run_jpeg(jpeg_decompress_struct& info, JpegErrors& errors, ByteSpan bytes, 
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   jpeg_read_header(&info, TRUE);
   size = check_size(name, info.image_width, info.image_height);
+  if (info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK)
+    size = error(Code::kUnsupported, "'{}' is a JPEG in CMYK; convert it to RGB", name);
   if (!size) return true;
   info.out_color_space = JCS_RGB;
   jpeg_start_decompress(&info);

@@ -4,6 +4,7 @@ import json
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
+from PIL import Image
 
 from cli_support import CliTest, main, small_model, write_png
 
@@ -108,6 +109,10 @@ class Pictures(CliTest):
         (self.path / "CAMERA.PNG").write_bytes((self.path / "random.png").read_bytes())
         _, y = self.result(self.path / "small.onnx", "-i", self.path / "CAMERA.PNG")
         np.testing.assert_array_equal(y[0], self.pixels.transpose(2, 0, 1).astype(np.float32) + 1)
+
+    def test_a_jpeg_in_cmyk_says_what_to_do(self):
+        Image.fromarray(self.pixels).convert("CMYK").save(self.path / "print.jpg")
+        self.fails(4, "run", self.path / "small.onnx", "-i", self.path / "print.jpg", parts=("CMYK", "RGB"))
 
     def test_a_picture_without_mean_and_std_says_so(self):
         line = self.ok("run", self.path / "small.onnx", "-i", self.path / "random.png").stdout.splitlines()[0]

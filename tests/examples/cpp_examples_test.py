@@ -72,6 +72,11 @@ class CppExamples(Runs):
             fed.append(np.load(self.dump / "orientation-00000-in.npy"))
         np.testing.assert_array_equal(fed[0], fed[1])
 
+    def test_a_jpeg_in_cmyk_says_what_to_do(self):
+        printed = self.frames.parent / "print.jpg"
+        Image.open(PAGE).convert("CMYK").save(printed)
+        self.check_refused([PROGRAMS / "session_basic_run", ORIENTATION, printed], "CMYK", "convert it to RGB")
+
     def test_an_event_loop_sees_how_the_page_lies(self):
         text = self.output_of(PROGRAMS / "set_event_loop", ORIENTATION, PAGE)
         self.assertEqual(sorted(re.findall(r"turned by +(\d+): lies at +(\d+) degrees", text)),
