@@ -120,8 +120,8 @@ struct Dequantize {
 };
 /// What the shortcut of a row does.
 struct NormaliseBytes {
-  NormaliseBytes(const RowParams& params, float bias)
-      : normalise(params), bias(hn::Set(DF(), bias)) {}
+  NormaliseBytes(const RowParams& params, float of_bytes)
+      : normalise(params), bias(hn::Set(DF(), of_bytes)) {}
   HWY_INLINE VF operator()(VF x) const { return normalise(hn::Sub(x, bias)); }
   Normalise normalise;
   VF bias;
