@@ -55,9 +55,7 @@ LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEn
 
 LanedDevice::~LanedDevice() { scheduler_->shutdown(); }
 
-Status LanedDevice::check_process() const {
-  if (fork_count() == made_in_) [[likely]]
-    return {};
+Status LanedDevice::device_of_the_parent() const {
   return error(Code::kWrongState,
                "device '{}' is the parent's: it was opened before this process was forked; open "
                "the device here, and prepare on it",

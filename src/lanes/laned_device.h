@@ -52,13 +52,17 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
   MemoryLedger& ledger() const noexcept { return ledger_; }
   CoreLeases& leases() const noexcept { return leases_; }
   /// kWrongState in a forked child: the device's threads are the parent's.
-  Status check_process() const;
+  Status check_process() const {
+    return fork_count() == made_in_ ? Status() : device_of_the_parent();
+  }
   /// For those who watch from other processes, where leases are on and it is time; no lock is held.
   void publish_figures() const noexcept;
   /// In the executable's destructor.
   void remove(const LanedExecutable* executable);
 
  private:
+  Status device_of_the_parent() const;
+
   Result<std::shared_ptr<device::LaneProgram>> prepare_program(
       const device::Image& image, const device::PrepareOptions& options);
   Result<std::shared_ptr<SharedProgram>> program_of(const device::Image& image,

@@ -1,0 +1,192 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "corelane/device/soonest_engine.h"
+#include "drivers/virtual/ort/ort_program.h"
+#include "drivers/virtual/ort/ort_test_programs.h"
+
+namespace corelane::drivers::virtual_npu::ort {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+std::shared_ptr<OrtProgram> prepare_ort(const std::string& wish, const device::Image& image) {
+  return std::static_pointer_cast<OrtProgram>(prepare_for(wish, image));
+}
+
+TEST(OrtPlain, BeginsPlainUntilItHasRunAFewTimesWhereNobodyAskedForIt) {
+  const auto program = prepare_ort(std::string(device::kSoonestEngine),
+                                   onnx_image(product_network(), product_constants()));
+  ASSERT_NE(program, nullptr);
+  const auto r = request(*program);
+  std::vector<float> x = {1, 10};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
+  for (std::uint32_t i = 0; i < kRunsBeforeOptimising; ++i) {
+    EXPECT_EQ(program->effort(), OrtEffort::kPlain);
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
+  }
+  // A request that is made now does not wait for the optimised session; bindings do.
+  ASSERT_TRUE(request(*program)->run(1).ok());
+  ASSERT_TRUE(program->reserve(1, 1).ok());
+  EXPECT_EQ(program->effort(), OrtEffort::kFull);
+  ASSERT_TRUE(r->run(1).ok());
+  EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
+}
+
+TEST(OrtPlain, BeginsOptimisedWhereItIsNamedOrQuantized) {
+  EXPECT_EQ(prepare_ort("onnxruntime", onnx_image(relu_network()))->effort(), OrtEffort::kFull);
+  EXPECT_EQ(prepare_ort("", onnx_image(relu_network()))->effort(), OrtEffort::kFull);
+  const std::string timed = device::faster_engine("onnxruntime");
+  EXPECT_EQ(prepare_ort(timed, onnx_image(relu_network()))->effort(), OrtEffort::kFull);
+  constexpr std::int64_t kUint8 = 2;
+  const std::string quantized = NetworkBuilder()
+                                    .input("x", {1, 16})
+                                    .floats("scale", {}, {0.5F})
+                                    .constant("zero", {}, kUint8, std::string(1, '\x03'))
+                                    .node("QuantizeLinear", {"x", "scale", "zero"}, {"q"})
+                                    .node("DequantizeLinear", {"q", "scale", "zero"}, {"y"})
+                                    .output("y", {1, 16})
+                                    .bytes();
+  EXPECT_EQ(prepare_ort(std::string(device::kSoonestEngine), onnx_image(quantized))->effort(),
+            OrtEffort::kFull);
+}
+
+TEST(OrtPlain, BeginsPlainWhereThePictureOfAConvolutionIsSmall) {
+  const auto picture = [](std::int64_t batch, std::int64_t side) {
+    return NetworkBuilder()
+        .input("x", {batch, 1, side, side})
+        .floats("w", {1, 1, 1, 1}, {2})
+        .node("Conv", {"x", "w"}, {"y"})
+        .output("y", {batch, 1, side, side})
+        .bytes();
+  };
+  // The picture is made of a sound in the network.
+  const auto sound = [](std::int64_t side) {
+    return NetworkBuilder()
+        .input("x", {1, side * side})
+        .constant("shape", {4}, kOnnxInt64, longs({1, 1, side, side}))
+        .node("Reshape", {"x", "shape"}, {"p"})
+        .floats("w", {1, 1, 1, 1}, {2})
+        .node("Conv", {"p", "w"}, {"y"})
+        .output("y", {1, 1, side, side})
+        .bytes();
+  };
+  for (const std::string& network : {picture(1, 4), picture(-1, 4), sound(4)}) {
+    const auto program = prepare_ort(std::string(device::kSoonestEngine), onnx_image(network));
+    ASSERT_NE(program, nullptr);
+    EXPECT_EQ(program->effort(), OrtEffort::kPlain);
+    const auto r = request(*program);
+    std::vector<float> x(16, 1.5F);
+    const bool flat = program->inputs()[0].shape.rank() == 2;
+    const Shape shape = flat ? Shape{1, 16} : Shape{1, 1, 4, 4};
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, shape)).ok());
+    for (int run = 0; run < 6; ++run) {
+      ASSERT_TRUE(r->run(1).ok());
+      EXPECT_THAT(floats_of(*r, 0), Each(3.0F));
+      if (run == 3) ASSERT_TRUE(program->reserve(1, 1).ok());
+    }
+    EXPECT_EQ(program->effort(), OrtEffort::kFull);
+  }
+  for (const std::string& network : {picture(1, 1024), picture(64, 64), sound(300)}) {
+    const auto program = prepare_ort(std::string(device::kSoonestEngine), onnx_image(network));
+    ASSERT_NE(program, nullptr);
+    EXPECT_EQ(program->effort(), OrtEffort::kFull);
+  }
+}
+
+/// A 1 x 1 convolution of three channels with 2 MiB of weights, for pictures of `dims`.
+std::shared_ptr<OrtProgram> prepare_heavy(const std::vector<std::int64_t>& dims) {
+  constexpr std::int64_t kOut = (1 << 21) / 12 + 1;
+  constexpr std::size_t kBytes = kOut * 12;
+  const std::string network = NetworkBuilder()
+                                  .input("x", dims)
+                                  .external("w", {kOut, 3, 1, 1}, kOnnxFloat, "corelane:constants",
+                                            "0", std::to_string(kBytes))
+                                  .node("Conv", {"x", "w"}, {"y"})
+                                  .output("y", {dims[0], kOut, dims[2], dims[3]})
+                                  .bytes();
+  return prepare_ort(std::string(device::kSoonestEngine), onnx_image(network, ByteVector(kBytes)));
+}
+
+TEST(OrtPlain, BeginsPlainWhereAConvolutionHasManyWeightsForASmallPicture) {
+  EXPECT_EQ(prepare_heavy({1, 3, 256, 256})->effort(), OrtEffort::kPlain);
+  EXPECT_EQ(prepare_heavy({-1, 3, 48, -1})->effort(), OrtEffort::kPlain);
+  EXPECT_EQ(prepare_heavy({1, 3, 256, 257})->effort(), OrtEffort::kFull);
+  EXPECT_EQ(prepare_heavy({-1, 3, -1, -1})->effort(), OrtEffort::kFull);
+}
+
+/// A network of which the engine knows the shape of the output, {first, 2, 1}, once it is
+/// optimised: it does not follow a shape through Max.
+device::Image late_shape_image(std::string& network, std::int64_t rows, std::int64_t first) {
+  network = NetworkBuilder()
+                .input("x", {-1, 6})
+                .constant("rows", {1}, kOnnxInt64, longs({rows}))
+                .constant("two", {1}, kOnnxInt64, longs({2}))
+                .constant("three", {1}, kOnnxInt64, longs({3}))
+                .node("Max", {"two", "two"}, {"columns"})
+                .node("Concat", {"rows", "columns", "three"}, {"shape"}, "concat",
+                      {NetworkBuilder::int_attribute("axis", 0)})
+                .node("Reshape", {"x", "shape"}, {"r"})
+                .floats("w", {3, 1}, {1, 2, 3})
+                .node("MatMul", {"r", "w"}, {"y"})
+                .output("y", {first, 2, 1})
+                .bytes();
+  device::Image image = onnx_image(network);
+  TensorDesc y;
+  y.name = "y";
+  y.dtype = DType::kF32;
+  y.shape = Shape{first, 2, 1};
+  image.outputs = {y};
+  return image;
+}
+
+/// Its program was given up for one of the other engine, which takes ten times as long to prepare.
+TEST(OrtPlain, BeginsOptimisedWhereTheEngineKnowsAnOutputOnlyThen) {
+  std::string network;
+  const device::Image image = late_shape_image(network, 1, 1);
+  const auto program = prepare_ort(std::string(device::kSoonestEngine), image);
+  ASSERT_NE(program, nullptr);
+  EXPECT_EQ(program->effort(), OrtEffort::kFull);
+  EXPECT_EQ(program->outputs()[0].shape, image.outputs[0].shape);
+}
+
+TEST(OrtPlain, BeginsPlainWhereAnOutputIsKnownAfterARunAnyway) {
+  std::string network;
+  const device::Image image = late_shape_image(network, 0, -1);
+  const auto program = prepare_ort(std::string(device::kSoonestEngine), image);
+  ASSERT_NE(program, nullptr);
+  EXPECT_EQ(program->effort(), OrtEffort::kPlain);
+  EXPECT_EQ(program->outputs()[0].shape, (Shape{Shape::kOpen, Shape::kOpen, 1}));
+}
+
+TEST(OrtPlain, ThreadsRunOnWhileItIsOptimised) {
+  const auto program = prepare_ort(std::string(device::kSoonestEngine),
+                                   onnx_image(product_network(), product_constants()));
+  ASSERT_NE(program, nullptr);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const auto r = request(*program);
+      const auto value = static_cast<float>(t);
+      std::vector<float> x = {value, 1};
+      if (!r->set_input(0, tensor_ref(x, {1, 2})).ok()) ++wrong;
+      bool last = false;
+      // As often as it takes, and once more on the optimised session.
+      for (int i = 0; i < 100 || !last; ++i) {
+        last = program->effort() == OrtEffort::kFull;
+        if (!r->run(1).ok() || floats_of(*r, 0)[0] != value + 4) ++wrong;
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace corelane::drivers::virtual_npu::ort
