@@ -1,16 +1,17 @@
 // A driver module that opens a null device, for the registry's test.
+#include "base/leaked.h"
 #include "corelane/driver/module.h"
 
 namespace {
 
 const corelane::device::DriverDescription& describe() {
-  static const corelane::device::DriverDescription description = [] {
+  static corelane::Leaked<const corelane::device::DriverDescription> description([] {
     corelane::device::DriverDescription d;
     d.kind = "hollow";
     d.chips = {{"duo", 2, 0}};
     return d;
-  }();
-  return description;
+  }());
+  return *description;
 }
 
 corelane::Result<std::shared_ptr<corelane::device::Device>> open_device(
