@@ -5,7 +5,8 @@
 
 namespace corelane::drivers::virtual_npu {
 
-/// Bytes on the heap of this process; 0 under a sanitizer, which has its own heap.
+/// Bytes on the heap of this process; 0 under a sanitizer, which has its own heap. An estimate by
+/// pages from the first call on that finds the heap in very many free pieces. Any thread.
 std::size_t heap_bytes();
 
 /// Measures from its construction on. What the heap grows by while several are measured is divided
