@@ -5,10 +5,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <utility>
-#include <vector>
 
 #include "drivers/virtual/test_networks.h"
+#include "drivers/virtual/test_requests.h"
 #include "drivers/virtual/virtual_engine.h"
 
 namespace corelane::drivers::virtual_npu {
@@ -22,21 +21,6 @@ inline std::shared_ptr<device::LaneProgram> prepare(const device::Image& image,
   auto program = make_virtual_engine(lanes, false)->prepare(image, options);
   EXPECT_TRUE(program) << program.error().to_string();
   return program ? *program : nullptr;
-}
-
-inline std::unique_ptr<device::LaneRequest> request(device::LaneProgram& program,
-                                                    std::size_t width = 1, std::size_t core = 0) {
-  auto result = program.new_request(width, core);
-  EXPECT_TRUE(result) << result.error().to_string();
-  return result ? std::move(*result) : nullptr;
-}
-
-inline std::vector<float> floats_of(device::LaneRequest& r, std::size_t index) {
-  const auto out = r.output(index);
-  EXPECT_TRUE(out) << out.error().to_string();
-  if (!out) return {};
-  const auto* data = static_cast<const float*>(out->data);
-  return {data, data + out->size / sizeof(float)};
 }
 
 }  // namespace corelane::drivers::virtual_npu

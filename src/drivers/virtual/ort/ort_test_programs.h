@@ -11,6 +11,7 @@
 #include "corelane/driver/lane_engine.h"
 #include "drivers/virtual/ort/ort_engine.h"
 #include "drivers/virtual/test_networks.h"
+#include "drivers/virtual/test_requests.h"
 
 namespace corelane::drivers::virtual_npu::ort {
 
@@ -26,21 +27,6 @@ inline std::shared_ptr<device::LaneProgram> prepare(const device::Image& image,
   auto program = try_prepare(image, options);
   EXPECT_TRUE(program) << program.error().to_string();
   return program ? *program : nullptr;
-}
-
-inline std::unique_ptr<device::LaneRequest> request(device::LaneProgram& program,
-                                                    std::size_t width = 1) {
-  auto made = program.new_request(width, 0);
-  EXPECT_TRUE(made) << made.error().to_string();
-  return made ? std::move(*made) : nullptr;
-}
-
-inline std::vector<float> floats_of(device::LaneRequest& r, std::size_t index) {
-  const auto out = r.output(index);
-  EXPECT_TRUE(out) << out.error().to_string();
-  if (!out) return {};
-  const auto* data = static_cast<const float*>(out->data);
-  return {data, data + out->size / sizeof(float)};
 }
 
 inline std::string product_network() {
