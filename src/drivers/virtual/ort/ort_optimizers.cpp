@@ -46,10 +46,6 @@ constexpr std::string_view kAlways = "DoubleQDQPairsRemover";
 
 }  // namespace
 
-GraphOptimizationLevel level_of(OrtEffort effort) noexcept {
-  return effort == OrtEffort::kPlain ? ORT_DISABLE_ALL : ORT_ENABLE_ALL;
-}
-
 std::string needless_optimizers(const std::map<std::string, std::string, std::less<>>& operators) {
   std::string text(kAlways);
   const auto has = [&](std::string_view op) { return !op.empty() && operators.contains(op); };

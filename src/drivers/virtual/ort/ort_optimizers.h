@@ -1,22 +1,10 @@
-/// How much of its optimising ONNX Runtime is asked for.
+/// Which of its optimizers ONNX Runtime is to leave out.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 
-#include "drivers/virtual/ort/ort_api.h"
-
 namespace corelane::drivers::virtual_npu::ort {
-
-/// What the engine does to a network before it runs.
-enum class OrtEffort : std::uint8_t {
-  kPlain,  ///< Nothing.
-  kFull,   ///< All it can.
-};
-
-/// The engine's own number for the effort.
-GraphOptimizationLevel level_of(OrtEffort effort) noexcept;
 
 /// Optimizers that the engine is to leave out, separated by semicolons, as the session entry
 /// "optimization.disable_specified_optimizers" takes them. Most are those that look for operators

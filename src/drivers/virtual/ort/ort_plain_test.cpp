@@ -26,23 +26,23 @@ TEST(OrtPlain, BeginsPlainUntilItHasRunAFewTimesWhereNobodyAskedForIt) {
   std::vector<float> x = {1, 10};
   ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 2})).ok());
   for (std::uint32_t i = 0; i < kRunsBeforeOptimising; ++i) {
-    EXPECT_EQ(program->effort(), OrtEffort::kPlain);
+    EXPECT_TRUE(program->is_plain());
     ASSERT_TRUE(r->run(1).ok());
     EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
   }
   // A request that is made now does not wait for the optimised session; bindings do.
   ASSERT_TRUE(request(*program)->run(1).ok());
   ASSERT_TRUE(program->reserve(1, 1).ok());
-  EXPECT_EQ(program->effort(), OrtEffort::kFull);
+  EXPECT_FALSE(program->is_plain());
   ASSERT_TRUE(r->run(1).ok());
   EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
 }
 
 TEST(OrtPlain, BeginsOptimisedWhereItIsNamedOrQuantized) {
-  EXPECT_EQ(prepare_ort("onnxruntime", onnx_image(relu_network()))->effort(), OrtEffort::kFull);
-  EXPECT_EQ(prepare_ort("", onnx_image(relu_network()))->effort(), OrtEffort::kFull);
+  EXPECT_FALSE(prepare_ort("onnxruntime", onnx_image(relu_network()))->is_plain());
+  EXPECT_FALSE(prepare_ort("", onnx_image(relu_network()))->is_plain());
   const std::string timed = device::faster_engine("onnxruntime");
-  EXPECT_EQ(prepare_ort(timed, onnx_image(relu_network()))->effort(), OrtEffort::kFull);
+  EXPECT_FALSE(prepare_ort(timed, onnx_image(relu_network()))->is_plain());
   constexpr std::int64_t kUint8 = 2;
   const std::string quantized = NetworkBuilder()
                                     .input("x", {1, 16})
@@ -52,8 +52,7 @@ TEST(OrtPlain, BeginsOptimisedWhereItIsNamedOrQuantized) {
                                     .node("DequantizeLinear", {"q", "scale", "zero"}, {"y"})
                                     .output("y", {1, 16})
                                     .bytes();
-  EXPECT_EQ(prepare_ort(std::string(device::kSoonestEngine), onnx_image(quantized))->effort(),
-            OrtEffort::kFull);
+  EXPECT_FALSE(prepare_ort(std::string(device::kSoonestEngine), onnx_image(quantized))->is_plain());
 }
 
 TEST(OrtPlain, BeginsPlainWhereThePictureOfAConvolutionIsSmall) {
@@ -79,7 +78,7 @@ TEST(OrtPlain, BeginsPlainWhereThePictureOfAConvolutionIsSmall) {
   for (const std::string& network : {picture(1, 4), picture(-1, 4), sound(4)}) {
     const auto program = prepare_ort(std::string(device::kSoonestEngine), onnx_image(network));
     ASSERT_NE(program, nullptr);
-    EXPECT_EQ(program->effort(), OrtEffort::kPlain);
+    EXPECT_TRUE(program->is_plain());
     const auto r = request(*program);
     std::vector<float> x(16, 1.5F);
     const bool flat = program->inputs()[0].shape.rank() == 2;
@@ -90,12 +89,12 @@ TEST(OrtPlain, BeginsPlainWhereThePictureOfAConvolutionIsSmall) {
       EXPECT_THAT(floats_of(*r, 0), Each(3.0F));
       if (run == 3) ASSERT_TRUE(program->reserve(1, 1).ok());
     }
-    EXPECT_EQ(program->effort(), OrtEffort::kFull);
+    EXPECT_FALSE(program->is_plain());
   }
   for (const std::string& network : {picture(1, 1024), picture(64, 64), sound(300)}) {
     const auto program = prepare_ort(std::string(device::kSoonestEngine), onnx_image(network));
     ASSERT_NE(program, nullptr);
-    EXPECT_EQ(program->effort(), OrtEffort::kFull);
+    EXPECT_FALSE(program->is_plain());
   }
 }
 
@@ -114,10 +113,10 @@ std::shared_ptr<OrtProgram> prepare_heavy(const std::vector<std::int64_t>& dims)
 }
 
 TEST(OrtPlain, BeginsPlainWhereAConvolutionHasManyWeightsForASmallPicture) {
-  EXPECT_EQ(prepare_heavy({1, 3, 256, 256})->effort(), OrtEffort::kPlain);
-  EXPECT_EQ(prepare_heavy({-1, 3, 48, -1})->effort(), OrtEffort::kPlain);
-  EXPECT_EQ(prepare_heavy({1, 3, 256, 257})->effort(), OrtEffort::kFull);
-  EXPECT_EQ(prepare_heavy({-1, 3, -1, -1})->effort(), OrtEffort::kFull);
+  EXPECT_TRUE(prepare_heavy({1, 3, 256, 256})->is_plain());
+  EXPECT_TRUE(prepare_heavy({-1, 3, 48, -1})->is_plain());
+  EXPECT_FALSE(prepare_heavy({1, 3, 256, 257})->is_plain());
+  EXPECT_FALSE(prepare_heavy({-1, 3, -1, -1})->is_plain());
 }
 
 /// A network of which the engine knows the shape of the output, {first, 2, 1}, once it is
@@ -151,7 +150,7 @@ TEST(OrtPlain, BeginsOptimisedWhereTheEngineKnowsAnOutputOnlyThen) {
   const device::Image image = late_shape_image(network, 1, 1);
   const auto program = prepare_ort(std::string(device::kSoonestEngine), image);
   ASSERT_NE(program, nullptr);
-  EXPECT_EQ(program->effort(), OrtEffort::kFull);
+  EXPECT_FALSE(program->is_plain());
   EXPECT_EQ(program->outputs()[0].shape, image.outputs[0].shape);
 }
 
@@ -160,7 +159,7 @@ TEST(OrtPlain, BeginsPlainWhereAnOutputIsKnownAfterARunAnyway) {
   const device::Image image = late_shape_image(network, 0, -1);
   const auto program = prepare_ort(std::string(device::kSoonestEngine), image);
   ASSERT_NE(program, nullptr);
-  EXPECT_EQ(program->effort(), OrtEffort::kPlain);
+  EXPECT_TRUE(program->is_plain());
   EXPECT_EQ(program->outputs()[0].shape, (Shape{Shape::kOpen, Shape::kOpen, 1}));
 }
 
@@ -179,7 +178,7 @@ TEST(OrtPlain, ThreadsRunOnWhileItIsOptimised) {
       bool last = false;
       // As often as it takes, and once more on the optimised session.
       for (int i = 0; i < 100 || !last; ++i) {
-        last = program->effort() == OrtEffort::kFull;
+        last = !program->is_plain();
         if (!r->run(1).ok() || floats_of(*r, 0)[0] != value + 4) ++wrong;
       }
     });

@@ -43,14 +43,14 @@ Status set_entry(const OrtLibrary& library, OrtSessionOptions* options, const ch
 
 /// `threads`: that compute one job, the caller's among them.
 Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const device::Image& image,
-                                            std::size_t threads, OrtEffort effort,
-                                            const PatchedModel& patched) {
+                                            const PatchedModel& patched, std::size_t threads,
+                                            bool plain) {
   constexpr std::string_view kWhat = "the engine's options";
   CORELANE_ASSIGN(auto options, (make_owned<OwnedSessionOptions, entry::CreateSessionOptions>(
                                     library, kWhat, Code::kEngineFailed)));
   OrtSessionOptions* const raw = options.get();
-  CORELANE_TRY(library.call<entry::SetSessionGraphOptimizationLevel>(kWhat, Code::kInternal, raw,
-                                                                     level_of(effort)));
+  CORELANE_TRY(library.call<entry::SetSessionGraphOptimizationLevel>(
+      kWhat, Code::kInternal, raw, plain ? ORT_DISABLE_ALL : ORT_ENABLE_ALL));
   CORELANE_TRY(library.call<entry::SetIntraOpNumThreads>(kWhat, Code::kInternal, raw,
                                                          static_cast<int>(threads)));
   CORELANE_TRY(library.call<entry::SetInterOpNumThreads>(kWhat, Code::kInternal, raw, 1));
@@ -144,9 +144,8 @@ Status OrtProgram::build() {
     CORELANE_ASSIGN(operators_, OrtHostOperators::make(library_, patched.custom_nodes,
                                                        options_.host_operators));
   }
-  const OrtEffort effort = first_effort(patched);
-  if (effort == OrtEffort::kFull) return build_optimised(patched);
-  CORELANE_ASSIGN(CopyPtr first, make_copy(patched, 1, effort));
+  if (!begins_plain(patched)) return build_optimised(patched);
+  CORELANE_ASSIGN(CopyPtr first, make_copy(patched, 1, true));
   CORELANE_TRY(describe_outputs(patched, first->session.get()));
   if (optimising_tells_more()) return build_optimised(patched);
   later_ = std::make_unique<OrtLaterCopy>([this]() -> Status {
@@ -154,11 +153,11 @@ Status OrtProgram::build() {
     CORELANE_ASSIGN(const CopyPtr copy, optimised_copy(1));
     CopyPtr gone;  // Its session may end here, which takes a while.
     const MutexLock lock(mutex_);
-    gone.swap(first_);
+    gone.swap(plain_);
     return {};
   });
   const MutexLock lock(mutex_);
-  first_ = std::move(first);
+  plain_ = std::move(first);
   return {};
 }
 
@@ -178,7 +177,7 @@ bool OrtProgram::optimising_tells_more() const {
 
 Status OrtProgram::build_optimised(const PatchedModel& patched) {
   CORELANE_ASSIGN(const CopyPtr first,
-                  copies_.get(1, [&] { return make_copy(patched, 1, OrtEffort::kFull); }));
+                  copies_.get(1, [&] { return make_copy(patched, 1, false); }));
   return describe_outputs(patched, first->session.get());
 }
 
@@ -225,8 +224,8 @@ Status OrtProgram::describe_outputs(const PatchedModel& patched, OrtSession* ses
 }
 
 Result<OwnedSessionOptions> OrtProgram::options_for(const PatchedModel& patched,
-                                                    std::size_t threads, OrtEffort effort) const {
-  CORELANE_ASSIGN(auto options, session_options(library_, image_, threads, effort, patched));
+                                                    std::size_t threads, bool plain) const {
+  CORELANE_ASSIGN(auto options, session_options(library_, image_, patched, threads, plain));
   if (operators_ != nullptr) CORELANE_TRY(operators_->add_to(options.get()));
   return options;
 }
@@ -244,47 +243,40 @@ Result<OwnedSession> OrtProgram::make_session(const PatchedModel& patched,
 }
 
 Result<OrtProgram::CopyPtr> OrtProgram::make_copy(const PatchedModel& patched, std::size_t threads,
-                                                  OrtEffort effort) {
+                                                  bool plain) {
   const HeapGrowth growth;
-  CORELANE_ASSIGN(const auto options, options_for(patched, threads, effort));
-  CORELANE_ASSIGN(auto session, make_session(patched, options.get(), effort != OrtEffort::kFull));
-  return std::make_shared<const OrtCopy>(OrtCopy{std::move(session), growth.bytes(), effort});
+  CORELANE_ASSIGN(const auto options, options_for(patched, threads, plain));
+  CORELANE_ASSIGN(auto session, make_session(patched, options.get(), plain));
+  return std::make_shared<const OrtCopy>(OrtCopy{std::move(session), growth.bytes(), plain});
 }
 
-OrtEffort OrtProgram::first_effort(const PatchedModel& patched) const {
-  if (options_.engine != device::kSoonestEngine) return OrtEffort::kFull;
+bool OrtProgram::begins_plain(const PatchedModel& patched) const {
+  if (options_.engine != device::kSoonestEngine) return false;
   const auto has = [&](std::string_view op) { return patched.first_node.contains(op); };
   if (options_.profile_layers || operators_ != nullptr || constant_bytes_ > kMostPlainConstants ||
       std::ranges::any_of(kQuantized, has) || std::ranges::any_of(kRandom, has))
-    return OrtEffort::kFull;
+    return false;
   // The optimiser lays pictures out for its convolutions. Without it the first run of a large one
   // takes longer than the load gains.
   if (!has("Conv") || !(patched.has_planes || std::ranges::any_of(inputs_, is_picture)))
-    return OrtEffort::kPlain;
+    return true;
   const auto short_sound = [](const TensorDesc& desc) {
     return is_picture(desc) || is_small(desc, kShortSound);
   };
   const auto small_picture = [](const TensorDesc& desc) {
     return !is_picture(desc) || is_small(desc, kSmallPicture);
   };
-  const bool gains =
-      std::ranges::all_of(inputs_, small_picture) &&
-      (constant_bytes_ >= kHeavyConstants || std::ranges::all_of(inputs_, short_sound));
-  return gains ? OrtEffort::kPlain : OrtEffort::kFull;
+  return std::ranges::all_of(inputs_, small_picture) &&
+         (constant_bytes_ >= kHeavyConstants || std::ranges::all_of(inputs_, short_sound));
 }
 
-OrtProgram::CopyPtr OrtProgram::first_copy() const {
+OrtProgram::CopyPtr OrtProgram::plain_copy() const {
   const MutexLock lock(mutex_);
-  return first_;
-}
-
-OrtEffort OrtProgram::effort() const {
-  const CopyPtr first = first_copy();
-  return first == nullptr ? OrtEffort::kFull : first->effort;
+  return plain_;
 }
 
 std::shared_ptr<const OrtCopy> OrtProgram::better_copy(const OrtCopy& used) {
-  if (later_ == nullptr || used.effort == OrtEffort::kFull) return nullptr;
+  if (later_ == nullptr || !used.plain) return nullptr;
   later_->note_run();
   if (!later_->done()) return nullptr;
   auto copy = optimised_copy(1);  // It is there.
@@ -294,7 +286,7 @@ std::shared_ptr<const OrtCopy> OrtProgram::better_copy(const OrtCopy& used) {
 Result<std::unique_ptr<OrtProfile>> OrtProgram::new_profile(std::size_t width) const {
   ZippedOutputs same;
   CORELANE_ASSIGN(const PatchedModel patched, read(same));
-  CORELANE_ASSIGN(auto options, options_for(patched, threads_for(width), OrtEffort::kFull));
+  CORELANE_ASSIGN(auto options, options_for(patched, threads_for(width), false));
   return OrtProfile::make(library_, std::move(options), [&](const OrtSessionOptions* with) {
     return make_session(patched, with, false);
   });
@@ -316,16 +308,16 @@ Result<OrtProgram::CopyPtr> OrtProgram::optimised_copy(std::size_t threads) {
   return copies_.get(threads, [&]() -> Result<CopyPtr> {
     ZippedOutputs same;
     CORELANE_ASSIGN(const PatchedModel patched, read(same));
-    return make_copy(patched, threads, OrtEffort::kFull);
+    return make_copy(patched, threads, false);
   });
 }
 
-/// The first one while it is there: a request may be made within the time limit of a run, and goes
+/// The plain one while it is there: a request may be made within the time limit of a run, and goes
 /// over to the optimised one later.
 Result<OrtProgram::CopyPtr> OrtProgram::copy_for(std::size_t width) {
   const std::size_t threads = threads_for(width);
   if (threads == 1)
-    if (CopyPtr first = first_copy()) return first;
+    if (CopyPtr plain = plain_copy()) return plain;
   return optimised_copy(threads);
 }
 
@@ -352,7 +344,7 @@ device::MemoryFigures OrtProgram::memory() const {
   device::MemoryFigures figures;
   figures.weights = constant_bytes_;
   for (const CopyPtr& copy : copies_.values()) figures.code += copy->heap_growth;
-  if (const CopyPtr first = first_copy()) figures.code += first->heap_growth;
+  if (const CopyPtr plain = plain_copy()) figures.code += plain->heap_growth;
   figures.internal = run_bytes_;
   return figures;
 }

@@ -25,7 +25,6 @@
 #include "drivers/virtual/ort/ort_host_operators.h"
 #include "drivers/virtual/ort/ort_later_copy.h"
 #include "drivers/virtual/ort/ort_library.h"
-#include "drivers/virtual/ort/ort_optimizers.h"
 #include "drivers/virtual/ort/ort_profile.h"
 #include "drivers/virtual/ort/ort_zip_map.h"
 
@@ -35,7 +34,7 @@ namespace corelane::drivers::virtual_npu::ort {
 struct OrtCopy {
   OwnedSession session;
   std::size_t heap_growth = 0;  ///< What the heap grew by while it was made.
-  OrtEffort effort = OrtEffort::kFull;
+  bool plain = false;           ///< The network is not optimised.
 };
 
 /// Immutable once made; any thread.
@@ -60,8 +59,8 @@ class OrtProgram final : public device::LaneProgram,
   /// The copy for a request's next run, where another one has come for it; else null. A run begins.
   std::shared_ptr<const OrtCopy> better_copy(const OrtCopy& used);
 
-  /// Of the session that requests begin on.
-  OrtEffort effort() const;
+  /// True while requests begin on a plain session.
+  bool is_plain() const { return plain_copy() != nullptr; }
 
   const OrtLibrary& library() const noexcept { return library_; }
   /// Null where the program has none.
@@ -103,11 +102,11 @@ class OrtProgram final : public device::LaneProgram,
   Result<OwnedSession> make_session(const PatchedModel& patched, const OrtSessionOptions* options,
                                     bool alone) const;
   Result<OwnedSessionOptions> options_for(const PatchedModel& patched, std::size_t threads,
-                                          OrtEffort effort) const;
-  /// Of the session that the program begins with.
-  OrtEffort first_effort(const PatchedModel& patched) const;
-  CopyPtr first_copy() const;
-  Result<CopyPtr> make_copy(const PatchedModel& patched, std::size_t threads, OrtEffort effort);
+                                          bool plain) const;
+  /// True where the program may begin with a plain session.
+  bool begins_plain(const PatchedModel& patched) const;
+  CopyPtr plain_copy() const;
+  Result<CopyPtr> make_copy(const PatchedModel& patched, std::size_t threads, bool plain);
   Result<CopyPtr> optimised_copy(std::size_t threads);
   Result<CopyPtr> copy_for(std::size_t width);
   std::size_t threads_for(std::size_t width) const;
@@ -129,7 +128,7 @@ class OrtProgram final : public device::LaneProgram,
   OwnedPackedWeights packed_;
 
   mutable Mutex mutex_{LockRank::kLeaf};
-  CopyPtr first_ CORELANE_GUARDED_BY(mutex_);  ///< For one thread, until there is a better one.
+  CopyPtr plain_ CORELANE_GUARDED_BY(mutex_);  ///< For one thread, until there is a better one.
   std::atomic<std::size_t> run_bytes_{0};
   OnceMap<std::size_t, CopyPtr> copies_{LockRank::kLeaf};  ///< By number of threads.
   /// Null where the first session was optimised. Last: its end waits for what it makes.
