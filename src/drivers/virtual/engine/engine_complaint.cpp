@@ -95,6 +95,27 @@ void append_line(std::string_view line, std::string& detail) {
     detail += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
 }
 
+constexpr const char* kNoSuchOperator = "the engine has no such operator";
+
+/// Where the text names an operator alone, a node of that type helps to find it.
+Status status_of(Code code, std::string_view context, Complaint complaint, const NodeNames& names) {
+  if (complaint.node.empty()) {
+    const auto dot = complaint.op.rfind('.');
+    const auto named =
+        names.find(dot == std::string::npos ? complaint.op : complaint.op.substr(dot + 1));
+    if (named != names.end()) complaint.node = named->second;
+  }
+  std::string message(context);
+  if (!complaint.op.empty()) message += ": operator '" + complaint.op + "'";
+  if (!complaint.node.empty())
+    message += complaint.op.empty() ? ": node '" + complaint.node + "'"
+                                    : " (node '" + complaint.node + "')";
+  message += ": " + (complaint.detail.empty() ? "the engine gave no reason" : complaint.detail);
+  Status status(code, std::move(message));
+  if (!complaint.node.empty()) status = status.with(Detail::kNode, complaint.node);
+  return complaint.missing ? status.with(Detail::kOperator, complaint.op) : status;
+}
+
 std::string remedy_of(const Status& refused) {
   // The engine's own words: it has no codes for them.
   const auto says = [&](std::string_view text) {
@@ -126,7 +147,7 @@ Complaint read_complaint(std::string_view what) {
     if (is_noise(line) || line.find(" with a message:") != std::string_view::npos) continue;
     if (line.find("No conversion rule found") != std::string_view::npos) {
       complaint.missing = true;
-      append_line("the engine has no such operator", complaint.detail);
+      append_line(kNoSuchOperator, complaint.detail);
       continue;
     }
     append_line(without_places(line), complaint.detail);
@@ -134,25 +155,14 @@ Complaint read_complaint(std::string_view what) {
   return complaint;
 }
 
-/// Where the text names an operator alone, a node of that type helps to find it.
 Status complaint_status(Code code, std::string_view context, std::string_view what,
                         const NodeNames& names) {
-  Complaint complaint = read_complaint(what);
-  if (complaint.node.empty()) {
-    const auto dot = complaint.op.rfind('.');
-    const auto named =
-        names.find(dot == std::string::npos ? complaint.op : complaint.op.substr(dot + 1));
-    if (named != names.end()) complaint.node = named->second;
-  }
-  std::string message(context);
-  if (!complaint.op.empty()) message += ": operator '" + complaint.op + "'";
-  if (!complaint.node.empty())
-    message += complaint.op.empty() ? ": node '" + complaint.node + "'"
-                                    : " (node '" + complaint.node + "')";
-  message += ": " + (complaint.detail.empty() ? "the engine gave no reason" : complaint.detail);
-  Status status(code, std::move(message));
-  if (!complaint.node.empty()) status = status.with(Detail::kNode, complaint.node);
-  return complaint.missing ? status.with(Detail::kOperator, complaint.op) : status;
+  return status_of(code, context, read_complaint(what), names);
+}
+
+Status missing_operator(std::string_view context, std::string op, const NodeNames& names) {
+  return status_of(Code::kUnsupportedModel, context, {std::move(op), {}, kNoSuchOperator, true},
+                   names);
 }
 
 Status with_remedy(const Status& refused) {

@@ -28,6 +28,9 @@ using NodeNames = std::map<std::string, std::string, std::less<>>;
 Status complaint_status(Code code, std::string_view context, std::string_view what,
                         const NodeNames& names);
 
+/// The same of an operator `op` that the engine is known to lack, without having asked it.
+Status missing_operator(std::string_view context, std::string op, const NodeNames& names);
+
 /// `refused`, the engine's refusal to read or compile a network, with one clause of what to do
 /// about it. Ok, and failures of other codes than kUnsupportedModel, stay as they are.
 Status with_remedy(const Status& refused);

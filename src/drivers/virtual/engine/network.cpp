@@ -218,10 +218,7 @@ constexpr std::string_view kNotConverted[] = {
 Status check_conversions(const PatchedModel& patched) {
   for (const std::string_view op : kNotConverted)
     if (patched.first_node.contains(op))
-      return complaint_status(
-          Code::kUnsupportedModel, kReading,
-          fmt::format("No conversion rule found for operations: ai.onnx.ml.{}", op),
-          patched.first_node);
+      return missing_operator(kReading, fmt::format("ai.onnx.ml.{}", op), patched.first_node);
   return {};
 }
 
