@@ -78,8 +78,8 @@ def to_input(picture: np.ndarray, width: int, height: int, scale: tuple) -> np.n
 
 
 def detector_input(picture: np.ndarray, shortest: int = 0, longest: int = 2000) -> np.ndarray:
-    """For the text detector, which takes sides that are multiples of 32; about `shortest` or more, but at
-    most `longest`: a picture one pixel wide is no page."""
+    """For the text detector, which takes sides that are multiples of 32. Small pictures are enlarged until
+    their shorter side has about `shortest` pixels, but no side gets more than `longest`."""
     height, width = picture.shape[:2]
     scale = min(max(1.0, shortest / min(height, width)), longest / max(height, width))
     width, height = (max(32, round(side * scale / 32) * 32) for side in (width, height))

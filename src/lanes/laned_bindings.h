@@ -50,8 +50,8 @@ class LanedBindings final : public device::Bindings {
     batch_ = job.batch;
     cores_ = job.cores;
   }
-  /// After that, for the run to come: the request is told the cores that it gets, as if the job had
-  /// asked for them.
+  /// After take_terms(), for this run: the engine's request is told the cores that the job was
+  /// granted, as if it had asked for these.
   void pin_to(std::uint64_t core_bits) noexcept { cores_ = device::CoreSet::mask(core_bits); }
   /// Acquired: whether a run on last_core_bits(), with the memory as it is bound, is brief (see
   /// LaneRequest). Then the request has that memory.

@@ -33,8 +33,8 @@ class CORELANE_API Fence {
   /// in a process: `f` returns soon there, and does not wait for a fence.
   void on_signal(std::function<void(const Status&)> f);
   /// A new descriptor (eventfd) that polls readable when the fence is signalled; the caller closes
-  /// it. Until then the fence keeps a duplicate of each: who waits often exports once. kIo when the
-  /// system gives none.
+  /// it. Until it is signalled, the fence keeps a duplicate of each descriptor: a caller that waits
+  /// often should export once. kIo when the system gives no descriptor.
   Result<int> export_fd();
 
  private:

@@ -111,7 +111,7 @@ Result<FaultPlan> environment_faults() {
   return plan;
 }
 
-/// Null is no device.
+/// A driver that succeeds and gives a null pointer has failed.
 Result<std::shared_ptr<Device>> checked(Result<std::shared_ptr<Device>> opened,
                                         const OpenRequest& request) {
   if (!opened || *opened != nullptr) return opened;

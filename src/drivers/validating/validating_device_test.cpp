@@ -72,7 +72,7 @@ TEST(ValidatingDevice, EachMemberOfASubmissionIsChecked) {
   EXPECT_TRUE(bench.queue->run(bench.job).ok());
 }
 
-/// Has the engines that it is told; prepares nothing.
+/// Reports the engines that a test gives it, and prepares nothing.
 class EnginesDevice final : public device::ForwardingDevice {
  public:
   EnginesDevice(std::shared_ptr<device::Device> inner, std::vector<std::string> engines)
