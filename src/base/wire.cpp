@@ -101,17 +101,23 @@ WireRepeats WireReader::repeats(const WireField& first) noexcept {
       static_cast<std::uint8_t>((first.number << 3U) | static_cast<std::uint32_t>(first.type))};
   const ByteSpan begin = rest_;
   WireRepeats repeats;
-  for (; !rest_.empty() && rest_.front() == key; ++repeats.count) {
-    ByteSpan content = rest_.subspan(1);
-    if (first.type == WireType::kVarint) {
+  // By pointers: a list may have millions of numbers.
+  const std::byte* at = begin.data();
+  const std::byte* const end = at + begin.size();
+  if (first.type == WireType::kVarint) {
+    const std::byte* next = at;
+    for (; end - at > 1 && *at == key; at = next, ++repeats.count) {
+      next = at + 2;  // Most take one byte.
+      if ((at[1] & std::byte{0x80}) == std::byte{0}) continue;
+      ByteSpan content(at + 1, end);
       if (!take_varint(content)) break;
-    } else {
-      const std::size_t width = first.type == WireType::kFixed64 ? 8 : 4;
-      if (content.size() < width) break;
-      content = content.subspan(width);
+      next = content.data();
     }
-    rest_ = content;
+  } else {
+    const std::ptrdiff_t step = first.type == WireType::kFixed64 ? 9 : 5;
+    for (; end - at >= step && *at == key; at += step) ++repeats.count;
   }
+  rest_ = ByteSpan(at, end);
   repeats.raw = begin.first(begin.size() - rest_.size());
   return repeats;
 }

@@ -48,7 +48,9 @@ Result<ByteVector> serialize_model(const ::onnx::ModelProto& model) {
                  size);
   }
   ByteVector bytes(size);
-  if (!model.SerializeToArray(bytes.data(), static_cast<int>(size)))
+  // Each message keeps the size that was just counted; SerializeToArray() would count again.
+  auto* const begin = reinterpret_cast<std::uint8_t*>(bytes.data());
+  if (model.SerializeWithCachedSizesToArray(begin) != begin + size)
     return error(Code::kInternal, "protobuf cannot write the model");
   return bytes;
 }
