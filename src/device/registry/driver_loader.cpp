@@ -3,9 +3,13 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <system_error>
 
 #include "base/guard.h"
+#include "base/leaked.h"
+#include "base/sync.h"
 #include "base/text_parts.h"
 #include "base/trust/file_names.h"
 #include "base/trust/secure_environment.h"
@@ -18,6 +22,26 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "libcorelane_";
 constexpr std::string_view kSuffix = ".so";
+constexpr const char* kFolders = "CORELANE_DRIVER_PATH";
+
+/// The modules that are open, by kind and the folders that were named: each device of each session
+/// asks for its module, and looking through the folders takes longer than the rest of opening it.
+class OpenModules {
+ public:
+  const DriverModule* find(const std::string& key) const {
+    const MutexLock lock(mutex_);
+    const auto found = modules_.find(key);
+    return found == modules_.end() ? nullptr : found->second;
+  }
+  void add(const std::string& key, const DriverModule* module) {
+    const MutexLock lock(mutex_);
+    modules_.emplace(key, module);
+  }
+
+ private:
+  mutable Mutex mutex_{LockRank::kLeaf};
+  std::map<std::string, const DriverModule*> modules_ CORELANE_GUARDED_BY(mutex_);
+};
 
 std::string joined(const std::vector<fs::path>& folders) {
   std::string text;
@@ -84,7 +108,7 @@ std::vector<fs::path> driver_folders() {
     if (std::find(folders.begin(), folders.end(), folder) == folders.end())
       folders.push_back(folder);
   };
-  if (const char* list = environment("CORELANE_DRIVER_PATH")) {
+  if (const char* list = environment(kFolders)) {
     static_cast<void>(for_each_part(list, ':', [&](std::string_view folder) -> Status {
       if (!folder.empty()) add(folder);
       return {};
@@ -145,11 +169,18 @@ std::vector<FoundModule> find_modules() {
 }
 
 Result<const DriverModule*> load_module(std::string_view kind) {
+  static Leaked<OpenModules> open_modules;
+  const char* const list = environment(kFolders);
+  const std::string key = fmt::format("{}:{}", kind, list == nullptr ? "" : list);
+  if (const DriverModule* const module = open_modules->find(key)) return module;
   const std::vector<fs::path> folders = driver_folders();
   for (const fs::path& folder : folders) {
     const fs::path path = folder / fmt::format("{}{}{}", kPrefix, kind, kSuffix);
     std::error_code ignored;
-    if (fs::exists(path, ignored)) return open_module(path, kind);
+    if (!fs::exists(path, ignored)) continue;
+    CORELANE_ASSIGN(const DriverModule* const module, open_module(path, kind));
+    open_modules->add(key, module);
+    return module;
   }
   return error(Code::kNotFound, "no module {}{}{} in {}", kPrefix, kind, kSuffix, joined(folders));
 }
