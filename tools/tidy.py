@@ -109,6 +109,10 @@ def main():
     parser.add_argument("patterns", nargs="*", default=[""])
     given = parser.parse_args()
     entries = sources(given.build.resolve(), given.patterns)
+    if not entries:
+        wanted = " or ".join(given.patterns)
+        print(f"tidy: no source matches {wanted}: give a part of the path of a .cpp", file=sys.stderr)
+        return 2
     tidy = Tidy(given.build.resolve(), entries)
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         answered = all(list(pool.map(tidy.check, groups(entries))))

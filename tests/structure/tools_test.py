@@ -180,6 +180,9 @@ sys.exit(bool(found) or any("crash" in text for text in texts.values()))
     def test_only_what_a_pattern_names_is_checked(self):
         self.assertEqual((0, "1 sources, 0 findings\n", ["b.cpp"]), self.checked(["/b.cpp$"], a="flaw", b=""))
 
+    def test_pattern_that_no_source_matches_is_a_failure(self):
+        self.assertEqual((2, "", []), self.checked(["/no_such_source"], a="", b=""))
+
     def test_run_without_an_answer_is_a_failure(self):
         self.assertEqual((2, "2 sources, 0 findings\n", ["a.cpp b.cpp", "a.cpp", "b.cpp"]),
                          self.checked(a="", b="crash"))
