@@ -10,13 +10,19 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(corelane_options INTERFACE -Wno-restrict -Wno-stringop-overflow
     -Wno-array-bounds -Wno-maybe-uninitialized -Wno-null-dereference -Wno-dangling-pointer)
 endif()
+# Sources of the library, and not of its tests and programs.
+set(is_program "$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>")
+set(is_library "$<BOOL:$<FILTER:$<TARGET_PROPERTY:SOURCE_DIR>,INCLUDE,^${PROJECT_SOURCE_DIR}/src>>")
+set(is_product "$<AND:${is_library},$<NOT:${is_program}>>")
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # A process may exit while another thread is in the library: its static objects are of class Leaked. Those of a
   # program, or of a test, may be destroyed.
-  set(is_program "$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>")
-  set(is_library "$<BOOL:$<FILTER:$<TARGET_PROPERTY:SOURCE_DIR>,INCLUDE,^${PROJECT_SOURCE_DIR}/src>>")
+  target_compile_options(corelane_options INTERFACE "$<${is_product}:-Wexit-time-destructors>")
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  # g++ clears objects of more than 64 bytes with `rep stos`, which takes some 30 cycles to begin. A run of a small
+  # network did so four times, a tenth of its time.
   target_compile_options(corelane_options INTERFACE
-    "$<$<AND:${is_library},$<NOT:${is_program}>>:-Wexit-time-destructors>")
+    "$<${is_product}:-mmemset-strategy=unrolled_loop:512:noalign,libcall:-1:noalign>")
 endif()
 
 # corelane_ends_with_its_thread(<source>...): what is destroyed at exit there belongs to the thread that exits.
