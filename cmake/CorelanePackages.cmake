@@ -1,5 +1,6 @@
 # Debian packages: `./dev package`, or cpack in a build folder configured as the preset `package`.
 #   corelane-runtime  what every door runs on: libcorelane, driver modules, the engine, the tool
+#   corelane-dev      what C++ programs, and drivers outside the tree, are built with
 # Each door adds its own ones, which depend on exactly this build's runtime. Included by CorelaneInstall.cmake.
 include_guard()
 
@@ -7,7 +8,8 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME corelane)
 set(CPACK_PACKAGE_VENDOR "Corelane")
 set(CPACK_PACKAGE_CONTACT "The Corelane developers")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+# The default: with another one CPack would put it before the summary of each package.
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${CMAKE_PROJECT_NAME} built using CMake")
 set(CPACK_PACKAGE_DIRECTORY "${PROJECT_BINARY_DIR}/packages")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
@@ -30,13 +32,14 @@ if(engine_dir) # Set by CorelaneInstall.cmake.
 endif()
 set(CPACK_COMPONENTS_ALL "")
 
-# corelane_package(<component> <package> DESCRIPTION <text> [SECTION <section>]
-#                  [NEEDS <package of ours>...] [LINKS <package of Debian>...])
+# corelane_package(<component> <package> SUMMARY <line> DESCRIPTION <text> [SECTION <section>]
+#                  [NEEDS <package of ours>...] [LINKS <package of Debian>...] [INCLUDES <package of Debian>...])
 # One component as one package, which needs the packages of this version named in NEEDS. LINKS are the packages
-# that its programs link: a native build reads them from the programs, a cross build takes them from here.
+# that its programs link: a native build reads them from the programs, a cross build takes them from here. INCLUDES
+# are those that its headers include.
 function(corelane_package component package)
-  cmake_parse_arguments(P "" "DESCRIPTION;SECTION" "NEEDS;LINKS" ${ARGN})
-  set(depends "")
+  cmake_parse_arguments(P "" "SUMMARY;DESCRIPTION;SECTION" "NEEDS;LINKS;INCLUDES" ${ARGN})
+  set(depends ${P_INCLUDES})
   foreach(needed IN LISTS P_NEEDS)
     list(APPEND depends "${needed} (= ${corelane_package_version})")
   endforeach()
@@ -50,7 +53,7 @@ function(corelane_package component package)
   list(JOIN depends ", " depends)
   set(${prefix}_PACKAGE_NAME ${package} PARENT_SCOPE)
   set(${prefix}_PACKAGE_DEPENDS "${depends}" PARENT_SCOPE)
-  set(${prefix}_DESCRIPTION "${P_DESCRIPTION}" PARENT_SCOPE)
+  set(${prefix}_DESCRIPTION "${P_SUMMARY}\n${P_DESCRIPTION}" PARENT_SCOPE)
   if(P_SECTION)
     set(${prefix}_PACKAGE_SECTION ${P_SECTION} PARENT_SCOPE)
   endif()
@@ -69,9 +72,18 @@ endfunction()
 corelane_package(runtime corelane-runtime
   LINKS "libc6 (>= 2.36)" libdnnl2 libfmt9 libgcc-s1 libgomp1 libhwy1 libjpeg62-turbo libpng16-16
     libprotobuf-lite32 libspdlog1.10-fmt9 "libstdc++6 (>= 12)" libxxhash0
+  SUMMARY "inference runtime for NPUs, with a virtual one"
   DESCRIPTION
 "What the libraries of Corelane run on: its core, the devices with their engine,
 and the command line tool corelane, which makes programs from ONNX models.")
 # corelane-rknnrt of release 0.1.0 held these files.
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_BREAKS "corelane-rknnrt (<< 0.1.0-1~)")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_REPLACES "corelane-rknnrt (<< 0.1.0-1~)")
+
+corelane_package(dev corelane-dev SECTION libdevel NEEDS corelane-runtime INCLUDES libexpected-dev libfmt-dev
+  SUMMARY "inference runtime for NPUs - C++ headers"
+  DESCRIPTION
+"Headers of Corelane's session, programs, batch scheduler and devices in C++20, with
+pkg-config and CMake packages named corelane, and the suite that a driver of one's
+own has to pass.")
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS libgtest-dev) # Of the suite.

@@ -1,7 +1,7 @@
 # The Debian packages as a stranger gets them: each door's with the runtime in a root of its own, without the
 # other doors, a program built against them and run; and what dpkg says of all of them.
 # PACKAGES: the folder with the packages, or BUILD_DIR: a build folder to make them from. WORK_DIR, CC, CXX,
-# PKG_CONFIG, CPACK, CONSUMER_DIR, QAIC_CONSUMER_DIR; RUN: "run" where there is an engine; EMULATOR: what starts
+# PKG_CONFIG, CPACK, CONSUMERS (the folder with the programs); RUN: "run" where there is an engine; EMULATOR: what starts
 # programs of another architecture, and LINK_OPTIONS.
 cmake_minimum_required(VERSION 3.25)
 
@@ -86,6 +86,44 @@ foreach(wanted libc6 libstdc\\+\\+6 libfmt9)
   endif()
 endforeach()
 
+# Each package has a summary of its own.
+set(summaries "")
+file(GLOB all "${PACKAGES}/*.deb")
+foreach(file IN LISTS all)
+  step_run(COMMAND dpkg-deb -f "${file}" Description OUT description)
+  string(REGEX MATCH "^[^\n]+" summary "${description}")
+  if(summary IN_LIST summaries)
+    message(FATAL_ERROR "two packages are '${summary}'")
+  endif()
+  list(APPEND summaries "${summary}")
+endforeach()
+
+# --- For C++ programs, without any door. A cross build has no pkg-config file of the other architecture's fmt.
+take_package(corelane-dev corelane-runtime)
+if(NOT depends_corelane-dev MATCHES "libfmt-dev" OR NOT depends_corelane-dev MATCHES "libexpected-dev")
+  message(FATAL_ERROR "corelane-dev depends on: ${depends_corelane-dev}")
+endif()
+set(root "${WORK_DIR}/cpp")
+unpack("${root}" corelane-runtime corelane-dev)
+need_none("${root}" libQAic.so "librknn*.so" rknn_api.h)
+if(NOT EMULATOR)
+  find_one(pc GLOB_RECURSE "${root}/usr/corelane.pc")
+  get_filename_component(libdir "${pc}/../.." ABSOLUTE)
+  step_run(COMMAND "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${libdir}/pkgconfig" "${PKG_CONFIG}"
+    --cflags --libs corelane OUT flags)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  step_run(COMMAND "${CXX}" -std=c++20 "${CONSUMERS}/consumer/consumer.cpp" -o "${WORK_DIR}/consumer" ${flags}
+    "-Wl,-rpath,${libdir}")
+  set(devices null:rk3588)
+  if(RUN)
+    list(APPEND devices virtual:rk3588)
+  endif()
+  foreach(device IN LISTS devices)
+    step_run(COMMAND "${WORK_DIR}/consumer" ${device})
+  endforeach()
+  message(STATUS "corelane-dev works")
+endif()
+
 # --- The RKNN API, without the object runtime.
 take_package(corelane-rknnrt corelane-runtime)
 take_package(corelane-rknnrt-dev corelane-rknnrt)
@@ -103,7 +141,7 @@ step_run(COMMAND "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${libdir}/pkgconfig"
   --cflags --libs rknnrt OUT flags)
 separate_arguments(flags UNIX_COMMAND "${flags}")
 step_run(COMMAND "${CC}" -std=c11 -Wall -Wextra -pedantic -Werror
-  "${CONSUMER_DIR}/rknn_consumer.c" -o "${WORK_DIR}/rknn_consumer" ${flags} "-Wl,-rpath,${libdir}"
+  "${CONSUMERS}/rknn_consumer/rknn_consumer.c" -o "${WORK_DIR}/rknn_consumer" ${flags} "-Wl,-rpath,${libdir}"
   ${LINK_OPTIONS})
 step_run(COMMAND ${EMULATOR} "${WORK_DIR}/rknn_consumer" ${RUN} OUT said)
 message(STATUS "corelane-rknnrt works: ${said}")
@@ -136,7 +174,7 @@ if(found)
   check_libraries("${root}")
   find_one(library GLOB_RECURSE "${root}/usr/libQAic.so")
   step_run(COMMAND "${CXX}" -std=c++17 "-I${root}/usr/include/qaic"
-    "${QAIC_CONSUMER_DIR}/qaic_consumer.cpp" -o "${WORK_DIR}/qaic_consumer" -lpthread -ldl)
+    "${CONSUMERS}/qaic_consumer/qaic_consumer.cpp" -o "${WORK_DIR}/qaic_consumer" -lpthread -ldl)
   set(container "")
   if(RUN)
     set(container "${WORK_DIR}/container")

@@ -14,6 +14,7 @@ install(PROGRAMS "${PROJECT_BINARY_DIR}/ggml-rknn" DESTINATION ${CMAKE_INSTALL_B
 # --- The package corelane-ggml. The NPU library is found when the plugin runs: on a board it may be the vendor's.
 corelane_package(ggml corelane-ggml
   LINKS "libc6 (>= 2.36)" libgcc-s1 libgomp1 "libstdc++6 (>= 12)"
+  SUMMARY "RKNN backend of ggml, for llama.cpp and whisper.cpp"
   DESCRIPTION
 "RKNN backend of ggml as a plugin, for llama.cpp and whisper.cpp as distributions
 build them, and the command ggml-rknn that runs them with it.")

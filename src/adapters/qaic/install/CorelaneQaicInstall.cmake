@@ -31,10 +31,12 @@ install(FILES "${PROJECT_BINARY_DIR}/QAic.pc" DESTINATION "${CMAKE_INSTALL_LIBDI
 # --- Debian packages.
 corelane_package(qaic corelane-qaic NEEDS corelane-runtime
   LINKS "libc6 (>= 2.36)" libfmt9 libgcc-s1 libprotobuf-lite32 "libstdc++6 (>= 12)"
+  SUMMARY "Cloud AI 100 runtime classes on any NPU of Corelane"
   DESCRIPTION
 "libQAic.so for programs that use the Cloud AI 100 Linux Runtime classes or their
 C API, on the devices of Corelane.")
 corelane_package(qaic_dev corelane-qaic-dev SECTION libdevel NEEDS corelane-qaic
+  SUMMARY "Cloud AI 100 runtime classes on any NPU of Corelane - headers"
   DESCRIPTION
 "Headers of the Cloud AI 100 Linux Runtime classes in C++ and C, and the schema of
 the I/O descriptor, with pkg-config and CMake packages named QAic.")

@@ -31,9 +31,11 @@ install(FILES "${PROJECT_BINARY_DIR}/rknnrt.pc" DESTINATION "${CMAKE_INSTALL_LIB
 # --- Debian packages.
 corelane_package(rknnrt corelane-rknnrt NEEDS corelane-runtime
   LINKS "libc6 (>= 2.36)" libfmt9 libgcc-s1 "libstdc++6 (>= 12)"
+  SUMMARY "RKNN C API on any NPU of Corelane"
   DESCRIPTION
 "librknnrt.so for programs that use the RKNN C API, on the devices of Corelane.")
 corelane_package(rknnrt_dev corelane-rknnrt-dev SECTION libdevel NEEDS corelane-rknnrt
+  SUMMARY "RKNN C API on any NPU of Corelane - headers"
   DESCRIPTION
 "Headers of the RKNN C API, for compilers as <rknn_api.h>, with pkg-config and
 CMake packages named rknnrt.")
