@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <thread>
+#include <vector>
 
 #include "corelane/base/log.h"
 #include "device/registry/testing/listed_faults.h"
@@ -66,6 +68,44 @@ TEST(SessionRunTimeout, EndsABlockingCallAndLeavesItsMemoryAlone) {
   Future fine = session.submit(feed_of(bench.x)).value();
   bench.clock->advance(milliseconds(1));
   EXPECT_TRUE(fine.get());
+}
+
+/// How many of the `calls`, on one context whose jobs end when their engine does, have failed when
+/// the limits of all are over.
+std::size_t ended_in_time(std::size_t calls, const CallOptions& options) {
+  SessionBench bench("null:rk3588?a=1s");
+  SessionOptions limited = bench.options();
+  limited.schedule = {0};
+  limited.run_timeout = milliseconds(20);
+  Session session = bench.session(limited);
+  std::vector<std::future<Status>> ended(calls);
+  for (std::future<Status>& call : ended) {
+    call = std::async(std::launch::async, [&] {
+      const Result<Outputs> outputs = session.run(feed_of(bench.x), options);
+      return outputs ? Status() : outputs.error();
+    });
+  }
+  // The engine does not listen to a reset: each call is handed over when the one before has failed.
+  std::size_t in_time = 0;
+  for (std::size_t n = 1; n <= calls; ++n) {
+    while (bench.device->counters().submitted < n) std::this_thread::yield();
+    bench.clock->advance(milliseconds(20));
+  }
+  for (std::future<Status>& call : ended)
+    if (call.wait_for(std::chrono::seconds(5)) == std::future_status::ready) ++in_time;
+  while (bench.clock->next_timer() != kNever) bench.clock->advance_to(bench.clock->next_timer());
+  for (std::future<Status>& call : ended) EXPECT_EQ(call.get().code(), Code::kTimeout);
+  return in_time;
+}
+
+TEST(SessionRunTimeout, EndsACallThatMayBeInterruptedWithoutAWaitForTheEngine) {
+  CallOptions options;
+  options.interrupted = [] { return false; };
+  EXPECT_EQ(ended_in_time(1, options), 1U);
+}
+
+TEST(SessionRunTimeout, EndsCallsThatWaitForAContextWithoutAWaitForTheEngine) {
+  EXPECT_EQ(ended_in_time(3, {}), 3U);
 }
 
 TEST(SessionRunTimeout, TheTimeInTheSessionsOwnQueueDoesNotCount) {

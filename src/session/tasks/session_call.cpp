@@ -188,8 +188,9 @@ Result<Outputs> SessionCore::wait_for(const std::shared_ptr<SessionTask>& task, 
     Inference ended = std::exchange(task->inference, {});
     Result<Outputs> result = future.take();
     // With the device reset or lost under it, a call is done while the engine may still read what
-    // the caller has lent until this returns. With a deadline it never reads that.
-    if (!result && task->deadline == kNever) static_cast<void>(ended.wait_released());
+    // the caller has lent until this returns. With a time limit it never reads that.
+    const bool limited = task->deadline != kNever || options_.run_timeout > Duration{0};
+    if (!result && !limited) static_cast<void>(ended.wait_released());
     task->call.inputs.clear();  // Released in this thread: the session is through with the task.
     return result;
   }
