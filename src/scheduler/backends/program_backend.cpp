@@ -204,6 +204,15 @@ Status ProgramBackend::check(const Request& request, const Tensors& data) const 
       return error(Code::kTypeMismatch, "input '{}' is {}, \"data\" is {}", inputs_[i].name,
                    dtype_name(inputs_[i].dtype), dtype_name(data[i].dtype))
           .with(Detail::kInput, inputs_[i].name);
+    // Alone it could be converted, but not in a batch, whose rows are copied as they are.
+    const IoEntry& entry = program_.description().inputs[i];
+    const Quant own = entry.quant_dtype == inputs_[i].dtype ? entry.quant : Quant::none();
+    if (data[i].quant.kind != QuantKind::kNone && data[i].quant != own)
+      return error(Code::kTypeMismatch,
+                   "input '{}' has the quantization {}, \"data\" has {}; convert it, or clear its "
+                   "`quant` where its integers are meant as they are",
+                   inputs_[i].name, own.to_string(), data[i].quant.to_string())
+          .with(Detail::kInput, inputs_[i].name);
     if (data[i].shape != wanted || data[i].layout != Layout{})
       return error(Code::kShapeMismatch, "input '{}' takes {} for {} items, \"data\" is {}",
                    inputs_[i].name, wanted.to_string(), request.options.items,
@@ -258,8 +267,15 @@ Status ProgramBackend::gather(std::size_t index, const std::vector<Rows>& rows) 
 Status ProgramBackend::bind(const std::vector<Rows>& rows, std::uint32_t items) {
   CORELANE_TRY(set_batch(items));
   const bool one = rows.size() == 1 && !rows[0].data.empty();
-  for (std::size_t i = 0; i < inputs_.size(); ++i)
-    CORELANE_TRY(one ? context_.bind_input(i, rows[0].data[i].view()) : gather(i, rows));
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (!one) {
+      CORELANE_TRY(gather(i, rows));
+      continue;
+    }
+    TensorView view = rows[0].data[i].view();
+    view.quant = {};  // As in gather(): the integers are taken as they are.
+    CORELANE_TRY(context_.bind_input(i, view));
+  }
   return {};
 }
 

@@ -16,9 +16,9 @@ namespace corelane::scheduler {
 ///   weight    its part of the device's time beside others; gives the device fair_arbiter()
 ///   priority  of its jobs in the device, -128 to 127; 0
 /// "data" is a Tensor, or a std::vector<Tensor> in the order of the program's inputs, of items rows
-/// each; "result" is the same of its outputs. Instances share the program, each has a context. A
-/// request whose tensors do not fit fails alone. Calls run in the instance's thread where a core is
-/// idle.
+/// each, without quantization or with that of the input; "result" is the same of its outputs.
+/// Instances share the program, each has a context. A request whose tensors do not fit fails alone.
+/// Calls run in the instance's thread where a core is idle.
 std::unique_ptr<Backend> make_program_backend(const BackendSurroundings& surroundings);
 
 }  // namespace corelane::scheduler

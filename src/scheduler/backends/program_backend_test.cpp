@@ -223,6 +223,48 @@ TEST(ProgramBackend, ARequestThatDoesNotFitFailsAlone) {
   EXPECT_GT(pipeline->statistics().padding_items, 0U);
 }
 
+/// A batch's rows are copied as they are, so that only integers that need no conversion are taken.
+TEST(ProgramBackend, AnswersTheSameForQuantizedDataAloneAndInABatch) {
+  const ProgramFiles files;
+  const std::vector<OnnxBuilder::Dim> dims{std::string("n"), std::int64_t{4}};
+  const std::string onnx = OnnxBuilder()
+                               .input("x", dims, corelane::testing::kOnnxInt8)
+                               .output("y", dims, corelane::testing::kOnnxInt8)
+                               .node("Identity", {"x"}, {"y"})
+                               .build("integers");
+  const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},
+                                          {"model", files.write("integers.onnx", as_byte_span(onnx))},
+                                          {"max", "4"},
+                                          {"batching", "full"},
+                                          {"batching_timeout", "1"},
+                                          {"device", kDevice}});
+  ASSERT_TRUE(pipeline) << pipeline.error().to_string();
+  const auto data = [](Quant quant) {
+    Tensor tensor = *Tensor::allocate("x", DType::kI8, Shape{1, 4});
+    for (int i = 0; i < 4; ++i)
+      static_cast<std::int8_t*>(tensor.data.get())[i] = static_cast<std::int8_t>(i);
+    tensor.quant = std::move(quant);
+    return tensor;
+  };
+  Dict alone{{kData, data(Quant::affine(2, 0))}};
+  const Status refused = pipeline->run(alone);
+  std::vector<Dict> batch(4);
+  for (std::size_t i = 0; i < 4; ++i)
+    batch[i][kData] = data(i == 0 ? Quant::affine(2, 0) : Quant::none());
+  const std::vector<Status> answers = pipeline->run(batch);
+  for (const Status& one : {refused, answers[0]}) {
+    EXPECT_EQ(one.code(), Code::kTypeMismatch);
+    EXPECT_EQ(one.detail(Detail::kInput), "x");
+    EXPECT_NE(one.to_string().find("affine(scale 2, zero point 0)"), std::string::npos)
+        << one.to_string();
+  }
+  for (std::size_t i = 1; i < 4; ++i) {
+    ASSERT_TRUE(answers[i].ok()) << answers[i].to_string();
+    const auto& result = std::any_cast<const Tensor&>(batch[i].at(kResult));
+    EXPECT_EQ(static_cast<const std::int8_t*>(result.data.get())[3], 3);
+  }
+}
+
 TEST(ProgramBackend, WrongSettingsNameWhatIsWrong) {
   const ProgramFiles files;
   const Config base = {{"backend", "TensorrtTensor"}, {"device", kDevice}};
