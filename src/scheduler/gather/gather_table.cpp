@@ -68,15 +68,21 @@ Duration GatherTable::cost(const PlannedCall& call) const {
   return costs_.of(call.group, call.items + call.padding);
 }
 
+std::vector<PlannedCall> GatherTable::plan_for(std::uint32_t items,
+                                               std::span<const PlanGroup> groups) const {
+  if (settings_.plan == Plan::kGreedy) return plan_greedy(items, groups);
+  return plan_by_cost(items, groups, [this](std::uint32_t group, std::uint32_t size) {
+    return costs_.of(group, size);
+  });
+}
+
 /// The first call of the plan for so many items on what is idle now.
 std::optional<PlannedCall> GatherTable::first_call(std::uint64_t items) const {
   const auto some = static_cast<std::uint32_t>(std::min<std::uint64_t>(items, largest()));
   const SureVector<PlanGroup> groups = available();
   if (settings_.plan == Plan::kGreedy) return greedy_call(some, groups);
   try {
-    const std::vector<PlannedCall> calls = plan_by_cost(
-        some, groups,
-        [this](std::uint32_t group, std::uint32_t size) { return costs_.of(group, size); });
+    const std::vector<PlannedCall> calls = plan_for(some, groups);
     if (calls.empty()) return std::nullopt;
     return calls.front();
   } catch (const std::bad_alloc&) {
@@ -110,8 +116,7 @@ bool GatherTable::fits(std::uint32_t items) const noexcept {
 
 std::vector<std::uint32_t> GatherTable::parts_of(std::uint32_t items) const {
   std::vector<std::uint32_t> parts;
-  for (const PlannedCall& call : plan_greedy(items, all_of(available())))
-    parts.push_back(call.items);
+  for (const PlannedCall& call : plan_for(items, all_of(available()))) parts.push_back(call.items);
   return parts;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "corelane/base/clock.h"
@@ -124,6 +125,8 @@ class GatherTable {
   Range range_of(const Instances& group) const noexcept;
   std::uint32_t largest() const noexcept;
   SureVector<PlanGroup> available() const;
+  /// By the rule of the settings.
+  std::vector<PlannedCall> plan_for(std::uint32_t items, std::span<const PlanGroup> groups) const;
   std::optional<PlannedCall> first_call(std::uint64_t items) const;
   std::optional<PlannedCall> call_for(const Waiting& request) const;
   Duration cost(const PlannedCall& call) const;

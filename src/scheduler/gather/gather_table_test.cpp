@@ -232,6 +232,25 @@ TEST(GatherTable, ThePartsOfALargeRequestAreAllOfItWhereTheRestIsPadded) {
   EXPECT_EQ(table.parts_of(12), (std::vector<std::uint32_t>{4, 4, 4}));
 }
 
+TEST(GatherTable, ALargeRequestIsSplitByTheRuleOfThePlan) {
+  using Parts = std::vector<std::uint32_t>;
+  for (const Plan plan : {Plan::kGreedy, Plan::kCost}) {
+    const bool greedy = plan == Plan::kGreedy;
+    NodeSettings settings;
+    settings.plan = plan;
+    TableBench bench({{{1, 1}, 1, false}, {{5, 8}, 1, false}}, settings);
+    bench.submit(0);
+    bench.decide(0);
+    bench.end(5);  // S(1) = 5 ms.
+    bench.submit(5, 8);
+    bench.decide(5);
+    bench.end(17);  // S(8) = 12 ms.
+    EXPECT_EQ(bench.table.parts_of(10), greedy ? Parts({8, 1, 1}) : Parts({5, 5}));
+    const GatherTable table({{{1, 1}, 1, false}, {{3, 3}, 1, false}, {{4, 4}, 1, false}}, settings);
+    EXPECT_EQ(table.parts_of(6), greedy ? Parts({4, 1, 1}) : Parts({3, 3}));
+  }
+}
+
 TEST(GatherTable, PrioritiesAgeSoThatALowOneWaitsABoundedTimeLonger) {
   NodeSettings settings;
   settings.ageing = milliseconds(10);
