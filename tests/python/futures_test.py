@@ -349,6 +349,34 @@ class Pipeline(unittest.TestCase):
         made.run_pipeline(X, depth=1)
         with self.assertRaises(RuntimeError):
             made.flush()
+        self.assertEqual(made.flush(), [])
+
+    def failed_flush(self, name):
+        """A session whose pipeline held five calls, of which the second and the fourth have failed, after a flush()."""
+        made = session(f"null:rk3588?fail=2&name={name}", schedule=[0], max_queue_size=8)
+        for i in range(5):
+            made.run_pipeline({"x": np.full((1, 4), i, np.float32)}, depth=5)
+        with self.assertRaises(RuntimeError):
+            made.flush()
+        return made
+
+    def test_failure_in_a_flush_takes_no_other_result(self):
+        made = self.failed_flush("flushed")
+        with self.assertRaises(RuntimeError):
+            made.flush()
+        self.assertEqual([self.value(o) for o in made.flush()], [0, 2, 4])
+        self.assertEqual(made.flush(), [])
+
+    def test_drain_and_the_next_call_drop_what_a_failed_flush_left(self):
+        made = self.failed_flush("drained")
+        with self.assertRaises(RuntimeError):
+            made.drain()
+        self.assertEqual(made.flush(), [])
+        made = self.failed_flush("next")
+        with self.assertRaises(RuntimeError):  # The sixth call.
+            made.run_pipeline(X, depth=5)
+            made.flush()
+        self.assertEqual(made.flush(), [])
 
 
 if __name__ == "__main__":

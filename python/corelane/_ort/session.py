@@ -64,6 +64,7 @@ class InferenceSession(Described):
         if weights is not None and not isinstance(weights, InferenceSession):
             raise TypeError(f"weights_from: expected an InferenceSession, given {type(weights).__name__}")
         self._calls: RunOptions | None = None  # For calls without run_options.
+        self._unreturned: list = []  # Results that flush() held back when one of them was a failure.
         self._native = self._create(model, None if weights is None else weights._native)
         self._assigned = model.assigned_nodes(self._provider)
         model.write_optimized()
@@ -291,25 +292,30 @@ class InferenceSession(Described):
             raise TypeError(f"depth: expected a positive integer, given {depth!r}")
         terms = single(self._terms(run_options))
         output_names = listed(output_names)
+        self._unreturned.clear()  # The next flush() is of this call and those after it.
         try:
             return self._native.run_pipeline(output_names, input_feed, int(depth), bool(reset), terms)
         except StatusError as error:
             raise self._wording.explained(error, output_names, input_feed) from None
 
     def flush(self) -> list[list]:
-        """Waits for what the pipeline holds and returns it in order; raises the first failure."""
-        try:
-            results = self._native.flush()
-        except StatusError as error:
-            raise self._translated(error) from None
-        for result in results:
-            if isinstance(result, StatusError):
-                raise self._translated(result)
-        return results
+        """Waits for what the pipeline holds and returns it in order. Raises the first failure; then the next
+        flush() gives the results before and after it, unless run_pipeline() is called in between."""
+        results = self._unreturned + self._native.flush()
+        failed = next((i for i, result in enumerate(results) if isinstance(result, StatusError)), None)
+        if failed is None:
+            self._unreturned.clear()
+            return results
+        problem = results.pop(failed)
+        self._unreturned[:] = results
+        raise self._translated(problem)
 
     def drain(self) -> None:
-        """flush() without the results."""
-        self.flush()
+        """flush() without the results: what it would hold back is dropped, too."""
+        try:
+            self.flush()
+        finally:
+            self._unreturned.clear()
 
     def run_with_ort_values(self, output_names: Sequence[str] | None,
                             input_dict_ort_values: Mapping[str, OrtValue],
