@@ -29,21 +29,40 @@ Status CallbackThread::start() {
   return {};
 }
 
-Status CallbackThread::post(Job& job) noexcept {
+Result<std::uint64_t> CallbackThread::add(Job& job) noexcept {
   const MutexLock lock(mutex_);
   if (!alive_)
     CORELANE_TRY(no_throw("starting a thread", [this]() CORELANE_NO_THREAD_SAFETY_ANALYSIS {
       return start();  // At once, under the lock.
     }));
-  jobs_.push_back(std::move(job));
+  jobs_.emplace_hint(jobs_.end(), ++last_, std::move(job));
   changed_.notify_one();
-  return {};
+  return last_;
 }
 
-void CallbackThread::post_or_call(Job job) noexcept {
-  const Status posted = post(job);
-  if (posted.ok()) return;
-  log::error(log_part_, "calling back in place: {}", posted.message());
+Status CallbackThread::post(Job& job) noexcept {
+  const auto added = add(job);
+  return added ? Status() : added.error();
+}
+
+std::uint64_t CallbackThread::post_or_call(Job job) noexcept {
+  const auto added = add(job);
+  if (added) return *added;
+  log::error(log_part_, "calling back in place: {}", added.error().message());
+  run_callback(log_part_, "a callback", job);
+  return 0;
+}
+
+void CallbackThread::withdraw(std::uint64_t number) noexcept {
+  Job job;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = jobs_.find(number);
+    if (found == jobs_.end()) return;
+    job = std::move(found->second);
+    jobs_.erase(found);
+    if (idle()) idle_.notify_all();
+  }
   run_callback(log_part_, "a callback", job);
 }
 
@@ -53,8 +72,8 @@ void CallbackThread::work() noexcept {
   for (;;) {
     while (jobs_.empty() && !stop_) changed_.wait(lock.native());
     if (jobs_.empty()) break;
-    Job job = std::move(jobs_.front());
-    jobs_.pop_front();
+    Job job = std::move(jobs_.begin()->second);
+    jobs_.erase(jobs_.begin());
     running_ = true;
     lock.unlock();
     run_callback(log_part_, "a callback", job);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -30,8 +31,12 @@ class CORELANE_API CallbackThread final : public std::enable_shared_from_this<Ca
   /// a caller may hold a lock. kIo when the system gives no thread, or kOutOfMemory: the job is not
   /// taken, and the caller calls it in place once it holds no lock.
   Status post(Job& job) noexcept;
-  /// As post(), but calls the job in place when the system gives no thread. Not under a lock.
-  void post_or_call(Job job) noexcept;
+  /// As post(), but calls the job in place when the system gives no thread. Not under a lock. The
+  /// job's number, from 1, for withdraw(); 0 where it was called in place.
+  std::uint64_t post_or_call(Job job) noexcept;
+  /// Takes a job out of the line and calls it here; nothing where it has begun, or for 0. For jobs
+  /// that have nothing to do any more. Not under a lock.
+  void withdraw(std::uint64_t number) noexcept;
   /// Whether the caller runs in this thread.
   bool is_current() const noexcept;
   /// Whether the caller runs in a callback thread of any object. Such a thread must not wait for
@@ -48,6 +53,8 @@ class CORELANE_API CallbackThread final : public std::enable_shared_from_this<Ca
  private:
   void work() noexcept;
   Status start() CORELANE_REQUIRES(mutex_);
+  /// The number of the job that it takes.
+  Result<std::uint64_t> add(Job& job) noexcept;
   bool idle() const CORELANE_REQUIRES(mutex_) { return jobs_.empty() && !running_; }
 
   const std::shared_ptr<Clock> clock_;
@@ -56,7 +63,8 @@ class CORELANE_API CallbackThread final : public std::enable_shared_from_this<Ca
   Mutex mutex_{LockRank::kCallbackThread};
   std::condition_variable changed_;  ///< A job was posted, or stop() was called.
   std::condition_variable idle_;
-  SureDeque<Job> jobs_ CORELANE_GUARDED_BY(mutex_);
+  SureMap<std::uint64_t, Job> jobs_ CORELANE_GUARDED_BY(mutex_);  ///< By number.
+  std::uint64_t last_ CORELANE_GUARDED_BY(mutex_) = 0;
   bool running_ CORELANE_GUARDED_BY(mutex_) = false;  ///< A job is being called.
   bool alive_ CORELANE_GUARDED_BY(mutex_) = false;    ///< The thread takes jobs.
   bool stop_ CORELANE_GUARDED_BY(mutex_) = false;

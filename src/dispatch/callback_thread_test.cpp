@@ -67,6 +67,29 @@ TEST(CallbackThread, ACallbackThreadDoesNotWaitForAnother) {
   thread->stop_and_join();
 }
 
+TEST(CallbackThread, AWithdrawnJobIsCalledByTheOneThatWithdrawsIt) {
+  const auto thread = make_thread();
+  std::promise<void> entered;
+  std::promise<void> release;
+  std::vector<std::string> calls;
+  const auto job = [&calls, owner = thread.get()](std::string name) {
+    return [&calls, owner, name] { calls.push_back(name + (owner->is_current() ? "" : " here")); };
+  };
+  const std::uint64_t first = thread->post_or_call([&] {
+    entered.set_value();
+    release.get_future().wait();
+  });
+  entered.get_future().wait();
+  const std::uint64_t second = thread->post_or_call(job("second"));
+  thread->post_or_call(job("third"));
+  for (const std::uint64_t number : {first, second, second, std::uint64_t{0}})
+    thread->withdraw(number);
+  EXPECT_THAT(calls, ElementsAre("second here"));
+  release.set_value();
+  EXPECT_TRUE(thread->wait_idle(kNever));
+  EXPECT_THAT(calls, ElementsAre("second here", "third"));
+}
+
 TEST(CallbackThread, APostAfterTheEndStartsAnotherThread) {
   const auto thread = make_thread();
   int calls = 0;

@@ -1,6 +1,9 @@
 #include "corelane/session/future.h"
 
+#include <utility>
+
 #include "base/guard.h"
+#include "base/reserve.h"
 #include "dispatch/callback_thread.h"
 #include "dispatch/interrupt_poll.h"
 #include "session/tasks/batch_call.h"
@@ -14,8 +17,55 @@ namespace session {
 /// Of FutureState::lost().
 static Status lost_status() { return forked_status("the call was submitted"); }
 
+void ContinuationState::deliver(Result<Outputs> value) noexcept {
+  {
+    const MutexLock lock(mutex_);
+    if (over_) return;
+    value_ = std::move(value);
+  }
+  const std::uint64_t number = thread_->post_or_call(sure_once<void()>([self = shared_from_this()] {
+    Function f;
+    Result<Outputs> outputs;
+    if (self->end(f, outputs)) f(outputs);
+  }));
+  {
+    const MutexLock lock(mutex_);
+    number_ = number;
+    if (!over_) return;
+  }
+  thread_->withdraw(number);  // Where withdraw() did not know the number yet.
+}
+
+void ContinuationState::call(const Result<Outputs>& value) {
+  Function f;
+  Result<Outputs> none;
+  if (end(f, none)) f(value);
+}
+
+void ContinuationState::withdraw() noexcept {
+  if (fork_count() != made_after_forks_) return;  // A thread of the parent may have held a lock.
+  Function f;
+  Result<Outputs> value;
+  if (!end(f, value)) return;
+  std::uint64_t number = 0;
+  {
+    const MutexLock lock(mutex_);
+    number = number_;
+  }
+  if (number != 0) thread_->withdraw(number);
+}
+
+/// For the one that ends it: moves out what is not to be destroyed under the lock.
+bool ContinuationState::end(Function& f, Result<Outputs>& value) {
+  const MutexLock lock(mutex_);
+  if (std::exchange(over_, true)) return false;
+  f.swap(call_);
+  std::swap(value, value_);
+  return true;
+}
+
 bool FutureState::resolve(Result<Outputs> value) noexcept {
-  SureVector<std::function<void(const Result<Outputs>&)>> ready;
+  SureVector<std::shared_ptr<ContinuationState>> ready;
   {
     const MutexLock lock(mutex);
     if (done.load(std::memory_order_relaxed)) return false;
@@ -25,7 +75,7 @@ bool FutureState::resolve(Result<Outputs> value) noexcept {
     changed.notify_all();
   }
   // Without the lock, by the way of a continuation that comes late: so both are posted alike.
-  for (auto& f : ready) then(std::move(f));
+  for (auto& continuation : ready) then(std::move(continuation));
   return true;
 }
 
@@ -46,25 +96,23 @@ bool FutureState::wait(const std::function<bool()>& interrupted) {
   return true;
 }
 
-void FutureState::then(std::function<void(const Result<Outputs>&)> f) noexcept {
+void FutureState::then(std::shared_ptr<ContinuationState> continuation) noexcept {
   if (fork_count() != made_after_forks) {  // Their thread is not of this process.
     // No lock: a thread of the parent may have held it at the fork. Nothing here changes any more.
     run_callback("session", "a callback",
-                 [&] { f(resolved() ? result : Result<Outputs>(error(lost_status()))); });
+                 [&] { continuation->call(resolved() ? result : error(lost_status())); });
     return;
   }
   {
     const MutexLock lock(mutex);
     if (!resolved()) {
-      continuations.push_back(std::move(f));
+      continuations.push_back(std::move(continuation));
       return;
     }
   }
   // The result never changes now. The job holds a copy of it, not this state, which its handles
   // keep.
-  Result<Outputs> value = no_throw("the result of a call", [this] { return result; });
-  thread->post_or_call(
-      sure_once<void()>([value = std::move(value), call = std::move(f)] { call(value); }));
+  continuation->deliver(no_throw("the result of a call", [this] { return result; }));
 }
 
 }  // namespace session
@@ -96,9 +144,18 @@ bool Future::cancel() {
   return task != nullptr && core->cancel(task);
 }
 
-void Future::then(std::function<void(const Result<Outputs>&)> f) const {
-  if (state_ == nullptr || !f) return;
-  state_->then(std::move(f));
+Continuation Future::then(std::function<void(const Result<Outputs>&)> f) const {
+  Continuation continuation;
+  if (state_ == nullptr || !f) return continuation;
+  using session::ContinuationState;
+  continuation.state_ = std::allocate_shared<ContinuationState>(
+      ReserveAllocator<ContinuationState>(), std::move(f), state_->thread);
+  state_->then(continuation.state_);
+  return continuation;
+}
+
+void Continuation::withdraw() const noexcept {
+  if (state_ != nullptr) state_->withdraw();
 }
 
 }  // namespace corelane

@@ -61,6 +61,38 @@ TEST(Future, OutlivesItsSession) {
   EXPECT_TRUE(called.get_future().get());
 }
 
+TEST(Future, AWithdrawnContinuationIsDroppedBeforeAndAfterTheResult) {
+  SessionBench bench("null:rk3588?a=1ms");
+  Session session = bench.session(bench.options());
+  std::promise<void> entered;
+  std::promise<void> release;
+  const Future first = session.submit(feed_of(bench.x)).value();
+  first.then([&](const Result<Outputs>&) {
+    entered.set_value();
+    release.get_future().wait();
+  });
+  const Future second = session.submit(feed_of(bench.x)).value();
+  const auto held = std::make_shared<int>(0);
+  const auto counts = [held](const Result<Outputs>&) { ++*held; };
+  const Continuation early = second.then(counts);
+  const Continuation kept = second.then(counts);
+  early.withdraw();
+  EXPECT_EQ(held.use_count(), 3) << "of `counts`, `kept` and this";
+  for (const Future& future : {first, second})
+    while (!future.done()) bench.clock->advance(milliseconds(1));
+  entered.get_future().wait();
+  const Continuation late = second.then(counts);
+  EXPECT_EQ(held.use_count(), 4);
+  late.withdraw();
+  late.withdraw();
+  EXPECT_EQ(held.use_count(), 3) << "though the thread has not come to it";
+  release.set_value();
+  session.wait_callbacks();
+  EXPECT_EQ(*held, 1);
+  kept.withdraw();
+  Continuation().withdraw();
+}
+
 TEST(Future, OfNoCallSaysSo) {
   Future none;
   EXPECT_FALSE(none.valid());

@@ -1,8 +1,10 @@
 """Futures and asyncio, cancellation, termination, pipelines."""
 import asyncio
 import concurrent.futures
+import gc
 import threading
 import unittest
+import weakref
 
 import numpy as np
 
@@ -91,6 +93,27 @@ class Futures(unittest.TestCase):
         asking.join(PATIENCE / 2)
         self.assertEqual(asked, [False])  # The callback goes on still.
         go_on.set()
+
+    def test_whose_result_was_read_are_free_though_their_thread_is_busy(self):
+        made = session("null:rk3588?a=1ms&core0=100&name=read", schedule=[0] + [1] * 21)
+        first, entered, go_on = made.submit(None, {"x": X}), threading.Event(), threading.Event()
+        first.add_done_callback(lambda _: (entered.set(), go_on.wait(PATIENCE)))
+        self.assertTrue(entered.wait(PATIENCE))
+        read, called = [], []
+        for i in range(20):
+            future = made.submit(None, {"x": X})
+            future.add_done_callback(lambda _, i=i: called.append(i))
+            future.result(PATIENCE)
+            read.append(weakref.ref(future))
+        del future
+        gc.collect()
+        self.assertEqual([ref() for ref in read], [None] * 20)
+        unread, told = made.submit(None, {"x": X}), threading.Event()
+        unread.add_done_callback(lambda _: told.set())
+        self.assertFalse(told.is_set())
+        go_on.set()
+        self.assertTrue(told.wait(PATIENCE))
+        self.assertEqual(called, list(range(20)))
 
     def test_errors_of_the_call_are_raised_at_once(self):
         made = session()

@@ -25,8 +25,22 @@ using Outputs = std::vector<Tensor>;
 using RunCallback = std::function<void(std::uint64_t task, Result<Outputs> outputs)>;
 
 namespace session {
+class ContinuationState;
 struct FutureState;
-}
+}  // namespace session
+
+/// A call that Future::then() has promised. A cheap handle; dropping it changes nothing. Any thread.
+class CORELANE_API Continuation {
+ public:
+  Continuation() = default;
+  /// Takes the promise back, and drops the function; nothing when the call was made or has begun,
+  /// and in a forked child of the process that made the call.
+  void withdraw() const noexcept;
+
+ private:
+  friend class Future;
+  std::shared_ptr<session::ContinuationState> state_;
+};
 
 /// A cheap handle; copies stand for the same call. Dropping it does not cancel the work. Resolved
 /// exactly once. A default-made one stands for no call (kWrongState). Any thread.
@@ -50,8 +64,8 @@ class CORELANE_API Future {
   /// Calls `f` once when resolved, on the session's thread of continuations (never on a core's, nor
   /// on that of callbacks), in the order in which they come due. It may call any function; an
   /// exception goes to the log. In a forked child of the process that made the call: at once, in
-  /// this thread.
-  void then(std::function<void(const Result<Outputs>&)> f) const;
+  /// this thread. A caller that needs the call no longer may withdraw it.
+  Continuation then(std::function<void(const Result<Outputs>&)> f) const;
 
   /// Suspends until resolved; the coroutine goes on in the session's thread of continuations.
   struct Awaiter;

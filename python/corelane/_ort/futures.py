@@ -21,8 +21,9 @@ class RunFuture(concurrent.futures.Future):
         self._native, self._strict = native, strict
         self._cancelling = threading.RLock()  # Never held during a callback.
         self._cancelled_task = False
-        self.add_done_callback(_notify_cancelled)
-        native.then(self._resolve)
+        self._delivery: Any = None
+        self.add_done_callback(_resolved)  # Before those of the user.
+        self._delivery = native.then(self._resolve)
 
     @property
     def task_id(self) -> int:
@@ -111,7 +112,9 @@ class Submission:
             native.cancel()
 
 
-def _notify_cancelled(future: concurrent.futures.Future) -> None:
-    """concurrent.futures.wait() and as_completed() learn of a cancelled future only this way."""
-    if future.cancelled():
+def _resolved(future: Any) -> None:
+    """What follows the result: the session's thread need not bring it, and holds the future no longer."""
+    if future._delivery is not None:
+        future._delivery.withdraw()
+    if future.cancelled():  # concurrent.futures.wait() and as_completed() learn of it only this way.
         future.set_running_or_notify_cancel()

@@ -39,6 +39,7 @@ void bind_futures(nb::module_& module) {
       PyErr_WriteUnraisable(function.ptr());
     }
   });
+  nb::class_<Continuation>(module, "Continuation").def("withdraw", &Continuation::withdraw);
   nb::class_<Future>(module, "Future")
       .def_prop_ro("task_id", &Future::task_id)
       .def("done", &Future::done)
@@ -62,7 +63,8 @@ void bind_futures(nb::module_& module) {
       .def("then", [](const Future& self, nb::object callback) {
         const Future future = self;
         const OutputsCallback call(std::move(callback));
-        without_lock([&] { future.then([call](const Result<Outputs>& result) { call(result); }); });
+        return without_lock(
+            [&] { return future.then([call](const Result<Outputs>& result) { call(result); }); });
       });
 }
 
