@@ -347,6 +347,13 @@ Result<std::shared_ptr<ProgramState>> load_cached(const CacheEntry& entry,
   return load_file(entry.file, device, name, {options});
 }
 
+/// Sizes that the program of the entry does not serve: another import would end likewise.
+Status check_sizes(const CacheEntry& entry, const LoadOptions& options) {
+  if (!options.batch_range) return {};
+  ProgramDescription description = entry.file->description();
+  return take_batch_range(options.batch_range, description);
+}
+
 /// False for failures that another import of the model would end in as well.
 bool is_fault_of_entry(const Status& status) {
   return status.code() != Code::kWrongState && status.code() != Code::kTimeout &&
@@ -367,6 +374,7 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
   onnx::ExternalData external = onnx::external_data_of(input.path, options.import);
   const CacheEntry entry = entry_of(input, external, options, info);
   if (entry.file != nullptr) {
+    CORELANE_TRY(check_sizes(entry, options));
     auto state = load_cached(entry, device, input.name(), options);
     if (state) time_engines(**state, options, verdict_keeper(entry, *(*state)->executables));
     if (state || !is_fault_of_entry(state.error())) return state;

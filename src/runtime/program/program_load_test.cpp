@@ -67,6 +67,18 @@ TEST_F(ProgramLoadTest, BytesAreCopiedWithoutAKeeper) {
   EXPECT_EQ(program.memory().weights, 1000U);
 }
 
+TEST_F(ProgramLoadTest, SizesThatAProgramDoesNotServeAreNoFaultOfItsCacheEntry) {
+  const std::string onnx = testing::relu_model({std::int64_t{1}, std::int64_t{4}});
+  const auto d = device(one_in_one_out(Shape{1, 4}));
+  ASSERT_TRUE(Program::load(as_byte_span(onnx), on(d)));
+  LoadOptions sizes = on(d);
+  sizes.batch_range = BatchRange{1, 4};
+  const auto refused = Program::load(as_byte_span(onnx), sizes);
+  EXPECT_EQ(refused.error().code(), Code::kInvalidArgument);
+  EXPECT_NE(refused.error().to_string().find("batch range"), std::string::npos);
+  EXPECT_TRUE(lines_.empty()) << lines_.front();
+}
+
 TEST_F(ProgramLoadTest, WrongFilesSayWhatTheyAreNot) {
   const auto d = device();
   const auto missing = Program::load(folder_ / "none.rknn", on(d));
