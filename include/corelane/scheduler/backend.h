@@ -69,7 +69,8 @@ class CORELANE_API BackendRegistry {
   BackendRegistry& operator=(const BackendRegistry&) = delete;
 
   /// `name`: letters, digits and `_`, not a number at first. kInvalidArgument for another one, or
-  /// one that exists. `keys`: the settings that it reads, for the check of spelling.
+  /// one that exists. `keys`: the settings that it reads, for the check of spelling; with "backend"
+  /// among them it may have brackets, which it finds under `name::backend`.
   Status add(std::string_view name, Maker maker, std::vector<std::string> keys = {});
   /// kNotFound with the nearest name; kEngineFailed when the maker throws or gives null.
   Result<std::unique_ptr<Backend>> make(std::string_view name,

@@ -27,14 +27,14 @@ std::vector<Builtin> all_builtins() {
       {"Faulty",
        make_faulty,
        {"fail_every", "throw_every", "leave_out_every", "fail_rate", "seed", "bad_item", "bad_how",
-        "fail_init", "repeatable"}},
-      {"Range", make_range, {"range"}},
+        "fail_init", "repeatable", "backend"}},
+      {"Range", make_range, {"range", "backend"}},
       {"TensorrtTensor",
        make_program_backend,
        {"model", "device", "min", "max", "weight", "priority"}},
-      {"SyncTensor", make_sync_tensor, {}},
-      {"S", sequential("S"), {}},
-      {"Sequential", sequential("Sequential"), {}},
+      {"SyncTensor", make_sync_tensor, {"backend"}},
+      {"S", sequential("S"), {"backend"}},
+      {"Sequential", sequential("Sequential"), {"backend"}},
   };
 }
 

@@ -85,6 +85,7 @@ class Walk {
       CORELANE_ASSIGN(const std::vector<BackendText> inner, inner_of(text.name, config_));
       CORELANE_TRY(visit_all(inner));
     } else {
+      found_.keys.insert(text.name + "::backend");
       CORELANE_TRY(visit_all(text.inner));
     }
     path_.pop_back();

@@ -25,7 +25,8 @@ Result<std::string> expand_stage(const BackendText& text, Config& config);
 /// The names of an expression.
 struct NamedBackends {
   std::set<std::string> names;
-  std::set<std::string> keys;  ///< Of the parameters: "a::k" of `a(k=v)`.
+  /// Of the parameters, "a::k" of `a(k=v)`, and of brackets, "a::backend" of `a[b]`.
+  std::set<std::string> keys;
 };
 
 /// Adds every backend that `text` leads to, `A::backend` of `config` included. kInvalidArgument for

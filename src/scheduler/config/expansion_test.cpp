@@ -74,7 +74,7 @@ TEST(Expansion, NamesOfAllStagesAreFound) {
   const Config config = {{"b::backend", "d,e(x=1)"}};
   ASSERT_TRUE(name_backends(parse_backend("S[a(k=v),b]").value(), config, found).ok());
   EXPECT_THAT(found.names, ElementsAre("S", "a", "b", "d", "e"));
-  EXPECT_THAT(found.keys, ElementsAre("a::k", "e::x"));
+  EXPECT_THAT(found.keys, ElementsAre("S::backend", "a::k", "e::x"));
 }
 
 TEST(Expansion, WidthTimesDepthHasALimit) {

@@ -50,7 +50,8 @@ class KeyCheck {
         known_.push_back(name + "::" + key);
       }
     }
-    known_.push_back(name + "::backend");
+    // A stage of the chain may have no entry, and takes its successor.
+    if (!keys) known_.push_back(name + "::backend");
     if (of_expression) known_.insert(known_.end(), {name + "::min", name + "::max"});
     return {};
   }
@@ -95,6 +96,12 @@ class KeyCheck {
           fmt::format("a backend of the expression or of the chain before '::' ({})",
                       joined(names_)),
           nearest_or_page("key", key, known_));
+    if (rest == "backend")
+      return errors_.refuse(
+          key, given, "nothing",
+          fmt::format("'{0}' runs no other backend: write '{0}' without brackets and without this "
+                      "key",
+                      name));
     if (const Key* of_node = find_key(rest); of_node != nullptr)
       return errors_.refuse(
           key, given, fmt::format("a key that '{}' reads", name),
@@ -137,7 +144,8 @@ Status check_keys(const Config& settings, const NamedBackends& expression,
   check.sort();
   for (const auto& [key, value] : settings) CORELANE_TRY(check.check(key, value));
   for (const NamedBackends* named : {&expression, &chain})
-    for (const std::string& key : named->keys) CORELANE_TRY(check.check(key, "a parameter"));
+    for (const std::string& key : named->keys)
+      CORELANE_TRY(check.check(key, key.ends_with("::backend") ? "brackets" : "a parameter"));
   return {};
 }
 

@@ -340,6 +340,17 @@ TEST_F(Settings, OtherChangesAreRefused) {
       EXPECT_NE(change({{std::string(key.name), std::string(key.default_text)}}), "accepted");
 }
 
+TEST_F(Settings, OnlyABackendThatRunsAnotherOneHasBrackets) {
+  for (const char* text :
+       {"Identity[a(k=300)]", "TensorrtTensor[Identity]&b", "SyncTensor[Identity[a]]"})
+    EXPECT_THAT(refusal({{"backend", text}}), HasSubstr("without brackets")) << text;
+  EXPECT_THAT(
+      refusal({{"backend", "Identity"}, {"Identity::backend", "a"}}),
+      AllOf(HasSubstr("key 'Identity::backend': given \"a\""), HasSubstr("without this key")));
+  for (const char* text : {"SyncTensor[Identity]", "S[Identity,a(k=3)]"})
+    EXPECT_EQ(refusal({{"backend", text}}), "accepted") << text;
+}
+
 TEST_F(Settings, MessagesHoldNoControlCharactersAndHaveALimit) {
   for (const char* key : {"backend", "instance_num", "batching", "weight"}) {
     for (const std::string& value : {std::string("\x1b[31m\n"), std::string(1'000'000, 'x'),

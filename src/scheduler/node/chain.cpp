@@ -11,9 +11,10 @@ namespace {
 template <class T>
 void add(BackendRegistry& registry, std::string_view name) {
   // A registry that has the name keeps the one of its user.
-  (void)registry.add(name, [](const BackendSurroundings& surroundings) {
-    return std::make_unique<T>(surroundings);
-  });
+  (void)registry.add(
+      name,
+      [](const BackendSurroundings& surroundings) { return std::make_unique<T>(surroundings); },
+      {"backend"});
 }
 
 }  // namespace

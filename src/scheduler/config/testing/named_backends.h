@@ -10,13 +10,16 @@
 
 namespace corelane::scheduler::testing {
 
-/// SyncTensor, TensorrtTensor (model, device), Identity, S, a (k), b, Mine (speed).
+/// SyncTensor and S (backend), TensorrtTensor (model, device), Identity, a (k), b, Mine (speed).
 inline std::unique_ptr<BackendRegistry> named_backends() {
   auto registry = std::make_unique<BackendRegistry>();
   const std::vector<std::pair<std::string, std::vector<std::string>>> all = {
-      {"SyncTensor", {}}, {"TensorrtTensor", {"model", "device"}},
-      {"Identity", {}},   {"S", {}},
-      {"a", {"k"}},       {"b", {}},
+      {"SyncTensor", {"backend"}},
+      {"TensorrtTensor", {"model", "device"}},
+      {"Identity", {}},
+      {"S", {"backend"}},
+      {"a", {"k"}},
+      {"b", {}},
       {"Mine", {"speed"}}};
   for (const auto& [name, keys] : all) {
     static_cast<void>(registry->add(
