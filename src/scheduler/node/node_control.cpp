@@ -83,8 +83,8 @@ Status NodeCore::wait_idle(MutexLock& lock, TimePoint until) {
   }
   --blocked_;
   if (at_rest()) return {};
-  return error(Code::kTimeout, "{} requests wait and {} run; they go on", table_.line().size(),
-               table_.running());
+  return error(Code::kTimeout, "{} requests wait, {} run, and {} calls have not ended; they go on",
+               table_.line().size(), table_.running(), table_.running_batches());
 }
 
 namespace {

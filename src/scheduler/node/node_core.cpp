@@ -30,6 +30,7 @@ NodeCore::NodeCore(const NodeSettings& settings, std::unique_ptr<Stage> stage,
                    std::shared_ptr<Clock> clock)
     : clock_(std::move(clock)),
       stage_(std::move(stage)),
+      what_(fmt::format("node '{}'", settings.name)),
       callbacks_(
           std::make_shared<dispatch::CallbackThread>(clock_, "corelane-answer", "scheduler")),
       table_(groups_of(*stage_, settings), settings) {}
@@ -552,7 +553,7 @@ void NodeCore::drop_result(Dict& values, Aftermath& after) {
 }
 
 NodeCore::Answer NodeCore::outcome(const TicketPtr& ticket, const Status& status,
-                                   Aftermath& after) {
+                                   Aftermath& after) const {
   if (ticket->request == nullptr)  // It was not prepared, and has its values yet.
     return {ticket, RequestState::kFailed, status, std::move(ticket->values)};
   Request& request = *ticket->request;
@@ -561,7 +562,7 @@ NodeCore::Answer NodeCore::outcome(const TicketPtr& ticket, const Status& status
   if (!why.ok()) {
     drop_result(values, after);
     if (status.ok()) why = why.wrap("the backend failed this request");
-    return {ticket, RequestState::kFailed, std::move(why), std::move(values)};
+    return {ticket, RequestState::kFailed, why.wrap(what_), std::move(values)};
   }
   if (values.contains(kResult)) return {ticket, RequestState::kDone, {}, std::move(values)};
   if (request.cancelled())
@@ -569,7 +570,8 @@ NodeCore::Answer NodeCore::outcome(const TicketPtr& ticket, const Status& status
             error(Code::kCancelled, "request {} was cancelled while it ran", ticket->id),
             std::move(values)};
   return {ticket, RequestState::kFailed,
-          error(Code::kBadResult, "the backend left \"result\" of request {} out", ticket->id),
+          error(Code::kBadResult, "{}: the backend left \"result\" of request {} out", what_,
+                ticket->id),
           std::move(values)};
 }
 

@@ -141,7 +141,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   void deliver(Answer& answer) noexcept;
   void call_ended(const Aftermath::Call& call, const Status& status) noexcept;
   /// How one request of a call ended.
-  static Answer outcome(const TicketPtr& ticket, const Status& status, Aftermath& after);
+  Answer outcome(const TicketPtr& ticket, const Status& status, Aftermath& after) const;
   /// Erases "result" of a request that failed.
   static void drop_result(Dict& values, Aftermath& after);
   void add(Answer answer, Aftermath& after) CORELANE_REQUIRES(mutex_);
@@ -158,6 +158,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
 
   const std::shared_ptr<Clock> clock_;
   std::unique_ptr<Stage> stage_;  ///< Fixed until the destructor.
+  const std::string what_;        ///< "node 'A'": for messages.
   const std::shared_ptr<dispatch::CallbackThread> callbacks_;
   mutable Mutex mutex_{LockRank::kNode};
   std::condition_variable changed_;  ///< A call that ended, a change of settings.

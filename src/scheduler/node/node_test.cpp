@@ -134,6 +134,7 @@ TEST(Node, AnExceptionFailsItsOwnBatchAlone) {
   EXPECT_EQ(failed.code(), Code::kEngineFailed);
   EXPECT_NE(failed.to_string().find("Scripted"), std::string::npos);
   EXPECT_NE(failed.to_string().find("three"), std::string::npos);
+  EXPECT_NE(failed.to_string().find("node 'model'"), std::string::npos);
   bench.adds_up();
 }
 
@@ -325,7 +326,9 @@ TEST(Node, ShutdownWakesEveryCaller) {
     for (int i = 0; i < 1000; ++i)
       tickets.push_back(
           bench.pipeline.submit(VirtualBench::request(i), {}, [&](const Ticket&) { ++callbacks; }));
-    EXPECT_EQ(bench.pipeline.shutdown(how, TimePoint{}).code(), Code::kTimeout) << "two calls run";
+    const Status late = bench.pipeline.shutdown(how, TimePoint{});
+    EXPECT_EQ(late.code(), Code::kTimeout) << "two calls run";
+    EXPECT_NE(late.to_string().find("2 calls have not ended"), std::string::npos);
     if (how == Shutdown::kAbort)
       for (const Ticket& ticket : tickets) EXPECT_TRUE(ticket.done());
     bench.run_all();

@@ -129,7 +129,8 @@ Result<std::shared_ptr<NodeHandle>> make_node(Result<NodeSettings> read,
 }
 
 /// The end of a request that a scheduler without tickets has run.
-void settle_plain(TicketState& ticket, Request& request, const Status& status) {
+void settle_plain(const NodeHandle& node, TicketState& ticket, Request& request,
+                  const Status& status) {
   Dict values;
   // The backend may have kept the request. A value of the user's may throw when it is copied.
   const Status copied = no_throw(
@@ -144,7 +145,10 @@ void settle_plain(TicketState& ticket, Request& request, const Status& status) {
   Status why = !status.ok() ? status : !request.failure().ok() ? request.failure() : copied;
   if (why.ok() && !values.contains(kResult))
     why = error(Code::kBadResult, "the backend left \"result\" of request {} out", ticket.id);
-  if (!why.ok()) values.erase(kResult);
+  if (!why.ok()) {
+    values.erase(kResult);
+    why = why.wrap(fmt::format("node '{}'", node.name));
+  }
   ticket.answer(why.ok() ? RequestState::kDone : RequestState::kFailed, why, std::move(values));
 }
 
@@ -171,7 +175,7 @@ TicketPtr run_plain(NodeHandle& node, Dict values, const RequestOptions& options
       Code::kEngineFailed);
   // What it threw names the backend already.
   if (returned) status = status.wrap(fmt::format("{} failed", node.what));
-  settle_plain(*ticket, *request, status);
+  settle_plain(node, *ticket, *request, status);
   return ticket;
 }
 
