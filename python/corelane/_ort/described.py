@@ -143,7 +143,7 @@ class Described:
 
     def end_profiling(self) -> str:
         """Writes the records of this session's tasks as a Chrome trace and returns the file's name; '' when
-        off."""
+        off. Fail where the file cannot be written; the profile has ended all the same."""
         profile, self._profile = self._profile, None
         return "" if profile is None else profile.end()
 

@@ -10,6 +10,8 @@ import threading
 import time
 from typing import Any
 
+from .._errors import Fail, numbered
+
 _RECORDS = 65536  # Of each core.
 _CALLS = 2**40  # Of a session.
 _ranges = itertools.count(1)
@@ -39,17 +41,19 @@ class Profile:
         self.started_ns = time.monotonic_ns()
 
     def end(self) -> str:
-        """Writes a Chrome trace and returns its name; the records of others stay."""
+        """Writes a Chrome trace and returns its name; the records of others stay. Fail where it cannot be
+        written: the profile has ended all the same."""
         self._ended = True
-        events = [_event(record) for record in self._native.read_trace()
-                  if record["task_id"] // _CALLS == self._range]
-        now = time.time()
-        stamp = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(now))
-        path = _write(f"{self._prefix}_{stamp}_{int(now * 1000) % 1000:03d}", events)
-        if self._leave():
-            self._native.set_trace(0)
-        self._native.number_calls(0)
-        return path
+        try:
+            events = [_event(record) for record in self._native.read_trace()
+                      if record["task_id"] // _CALLS == self._range]
+            now = time.time()
+            stamp = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(now))
+            return _write(f"{self._prefix}_{stamp}_{int(now * 1000) % 1000:03d}", events)
+        finally:
+            if self._leave():
+                self._native.set_trace(0)
+            self._native.number_calls(0)
 
     def _leave(self) -> bool:
         """True for the last one of the device."""
@@ -80,10 +84,12 @@ def _write(name: str, events: list) -> str:
     for number in range(10_000):  # Another session may end in the same second.
         path = f"{name}{f'_{number}' if number else ''}.json"
         try:
-            file = open(path, "x", encoding="utf-8")
+            with open(path, "x", encoding="utf-8") as file:
+                json.dump(events, file)
         except FileExistsError:
             continue
-        with file:
-            json.dump(events, file)
+        except OSError as error:
+            raise numbered(Fail, f"the profile '{path}' cannot be written: {error.strerror}; set "
+                           "profile_file_prefix to a name in a folder that is there and can be written") from None
         return path
     raise RuntimeError(f"{name}.json and ten thousand more names are taken; remove old profiles")

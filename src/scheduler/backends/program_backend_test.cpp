@@ -232,12 +232,13 @@ TEST(ProgramBackend, AnswersTheSameForQuantizedDataAloneAndInABatch) {
                                .output("y", dims, corelane::testing::kOnnxInt8)
                                .node("Identity", {"x"}, {"y"})
                                .build("integers");
-  const auto pipeline = Pipeline::create({{"backend", "TensorrtTensor"},
-                                          {"model", files.write("integers.onnx", as_byte_span(onnx))},
-                                          {"max", "4"},
-                                          {"batching", "full"},
-                                          {"batching_timeout", "1"},
-                                          {"device", kDevice}});
+  const auto pipeline =
+      Pipeline::create({{"backend", "TensorrtTensor"},
+                        {"model", files.write("integers.onnx", as_byte_span(onnx))},
+                        {"max", "4"},
+                        {"batching", "full"},
+                        {"batching_timeout", "1"},
+                        {"device", kDevice}});
   ASSERT_TRUE(pipeline) << pipeline.error().to_string();
   const auto data = [](Quant quant) {
     Tensor tensor = *Tensor::allocate("x", DType::kI8, Shape{1, 4});
