@@ -211,6 +211,11 @@ class Pressure(unittest.TestCase):
             for _ in range(20):
                 made.submit(None, {"x": X}, {"corelane.submit_timeout_ms": "10"})
 
+    def test_run_option_of_0_is_no_limit(self):
+        made = session("null:rk3588?a=200ms&name=unlimited", schedule=[0], max_queue_size=1, submit_timeout_ms=10)
+        futures = [made.submit(None, {"x": X}, {"corelane.submit_timeout_ms": "0"}) for _ in range(3)]
+        self.assertEqual([len(future.result(PATIENCE)) for future in futures], [1, 1, 1])
+
     def test_slow_callbacks_hold_submissions_up(self):
         import threading
         gate = threading.Event()

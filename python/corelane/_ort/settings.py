@@ -327,7 +327,8 @@ class RunOptions:
         elif key == _TIMES[0]:
             self._terms.timeout_us = _microseconds(key, value)
         else:
-            self._terms.submit_timeout_us = _microseconds(key, value)
+            # The library's 0 is the session's limit.
+            self._terms.submit_timeout_us = _microseconds(key, value) or _MOST_MS * 1000
 
     def get_run_config_entry(self, key: str) -> str:
         """RuntimeError for a key that was not added."""
