@@ -1,5 +1,6 @@
 #include "corelane/session/future.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/guard.h"
@@ -119,6 +120,17 @@ void FutureState::then(std::shared_ptr<ContinuationState> continuation) noexcept
 
 bool Future::done() const noexcept {
   return state_ != nullptr && (state_->resolved() || state_->lost());
+}
+
+bool Future::running() const noexcept {
+  if (state_ == nullptr || done()) return false;
+  const auto core = state_->core.lock();
+  if (core == nullptr || core->forked()) return false;
+  if (const auto batch = state_->batch.lock()) {
+    const auto tasks = batch->tasks();
+    return std::ranges::any_of(tasks, [&](const auto& task) { return core->started(task.lock()); });
+  }
+  return core->started(state_->task.lock()) && !done();
 }
 
 std::uint64_t Future::task_id() const noexcept {

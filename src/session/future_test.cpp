@@ -97,6 +97,7 @@ TEST(Future, OfNoCallSaysSo) {
   Future none;
   EXPECT_FALSE(none.valid());
   EXPECT_FALSE(none.done());
+  EXPECT_FALSE(none.running());
   EXPECT_FALSE(none.cancel());
   EXPECT_EQ(none.get().error().code(), Code::kWrongState);
 }
@@ -110,6 +111,8 @@ TEST(Future, CancelTakesAWaitingTaskOutAndLeavesARunningOne) {
   Future running = session.submit(feed_of(bench.x)).value();
   Future waiting = session.submit(feed_of(bench.x)).value();
   Future last = session.submit(feed_of(bench.x)).value();
+  EXPECT_TRUE(running.running());
+  EXPECT_FALSE(waiting.running());
   EXPECT_FALSE(running.cancel());
   EXPECT_TRUE(waiting.cancel());
   EXPECT_FALSE(waiting.cancel());
@@ -117,6 +120,7 @@ TEST(Future, CancelTakesAWaitingTaskOutAndLeavesARunningOne) {
   EXPECT_EQ(session.statistics().waiting, 1U);  // There is room again.
   bench.run_out(session);
   EXPECT_TRUE(running.get());
+  EXPECT_FALSE(running.running());
   EXPECT_TRUE(last.get());
   EXPECT_EQ(bench.now_ms(), 20);
   EXPECT_EQ(session.statistics().cancelled, 1U);

@@ -163,7 +163,7 @@ Result<TensorView> SessionModel::check_input(std::size_t index, const TensorView
   const Shape& declared =
       index < description_.inputs.size() ? description_.inputs[index].desc.shape : desc.shape;
   Shape one = view.shape;
-  if (samples && one.rank() > 0 && one[0] > 0) one[0] = 1;
+  if (samples && one.rank() > 0) one[0] = 1;  // count_samples() refuses a batch of none.
   // A closed list is checked when all inputs are known.
   if (description_.shape_sets.empty() && !declared.accepts(one)) {
     const Shape expected = is_nhwc(declared) ? nhwc_of(declared) : declared;

@@ -84,8 +84,12 @@ class Options(Refusing):
             shown = made.get_provider_options()["RKNPU3ExecutionProvider"]
             self.assertIn(shown["tp_mode"], (mode, "0,1,2" if mode == "all" else mode))
         for options in (dict(run_core_mask=5), dict(run_core_mask="some"), dict(priority="a"),
-                        dict(runtime_library="/lib.so"), dict(device_id=1), dict(weight_path="/w")):
+                        dict(runtime_library="/lib.so"), dict(device_id=1), dict(weight_path="/w"),
+                        dict(run_core_mask=[0]), dict(run_core_mask=None), dict(device_id=np.zeros(2)),
+                        dict(priority=np.zeros(2))):
             self.refused(list(options), lambda: third(**options))
+        for name, value in (("zero_copy_layout", np.array([1, 2])), ("custom_op_path", 5), ("custom_op_paths", [5])):
+            self.refused([name], lambda: opened(**{name: value}))
         self.refused(["priority"], lambda: opened(priority=1))
 
     def test_the_time_limit_of_the_third_generation_ends_a_run(self):

@@ -62,13 +62,14 @@ class Futures(unittest.TestCase):
     def test_waiting_futures_are_cancelled(self):
         made = session("null:rk3588?a=300ms&name=cancel", schedule=[0], max_queue_size=4)
         first, waiting, last = (made.submit(None, {"x": X}) for _ in range(3))
+        self.assertEqual((first.running(), waiting.running()), (True, False))
         self.assertTrue(waiting.cancel())
         self.assertTrue(waiting.cancelled())
         with self.assertRaises(concurrent.futures.CancelledError):
             waiting.result(PATIENCE)
         self.assertFalse(first.cancel())  # It runs.
         self.assertEqual((len(first.result(PATIENCE)), len(last.result(PATIENCE))), (1, 1))
-        self.assertFalse(first.cancel())
+        self.assertFalse(first.cancel() or first.running())
         self.assertEqual(made.statistics()["cancelled"], 1)
 
     def test_wait_and_as_completed_hear_of_cancelled_ones(self):

@@ -145,6 +145,9 @@ class OrtValues(unittest.TestCase):
                           value.tensor_size_in_bytes()),
                          ([2, 3], 10, "tensor(float16)", 12))
         self.assertEqual((value.device_name(), value.is_tensor(), value.has_value()), ("cpu", True, True))
+        host = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_DEVICE_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+        value = ort.OrtValue.ortvalue_from_shape_and_type([2], np.float32, memory_info=host)
+        self.assertEqual((value.device_name(), value.shape()), ("cpu", [2]))
         number = ort.OrtValue.ortvalue_from_shape_and_type([1], 7)
         self.assertEqual(number.numpy().dtype, np.int64)
         with self.assertRaises(RuntimeError):
@@ -278,6 +281,12 @@ class Bindings(unittest.TestCase):
             binding.bind_input("x", "cpu", 1, np.float32, [1, 4], X.ctypes.data)
         with self.assertRaises(ValueError):
             binding.bind_output("y", buffer_ptr=X.ctypes.data)
+        for address in (1.5, str(X.ctypes.data), None, X):
+            with self.assertRaises(TypeError):
+                binding.bind_input("x", "cpu", 0, np.float32, [1, 4], address)
+            if address is not None:
+                with self.assertRaises(TypeError):
+                    binding.bind_output("y", "cpu", 0, np.float32, [1, 4], address)
         with self.assertRaises(RuntimeError):
             binding.bind_cpu_input("x", X[:, :3])
         frozen = Y.copy()

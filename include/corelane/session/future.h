@@ -29,7 +29,8 @@ class ContinuationState;
 struct FutureState;
 }  // namespace session
 
-/// A call that Future::then() has promised. A cheap handle; dropping it changes nothing. Any thread.
+/// A call that Future::then() has promised. A cheap handle; dropping it changes nothing. Any
+/// thread.
 class CORELANE_API Continuation {
  public:
   Continuation() = default;
@@ -51,6 +52,8 @@ class CORELANE_API Future {
   bool valid() const noexcept { return state_ != nullptr; }
   /// Whether get() returns at once.
   bool done() const noexcept;
+  /// Whether its task, or a task of its batch, has started, and there is no result yet.
+  bool running() const noexcept;
   /// Number of the task, from 0; of a batch, that of its first sample.
   std::uint64_t task_id() const noexcept;
   /// Waits for the result; false when `until` (on the device's clock) came first.

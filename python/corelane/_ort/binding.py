@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import threading
 from typing import Any, Iterable, Sequence
 
@@ -104,7 +105,7 @@ class IOBinding:
         """Reads the memory at an address, which must stay valid."""
         check_device(device_type, device_id)
         self._known(name, self._session.get_inputs())
-        self._call(self._native.bind_raw_input, name, int(buffer_ptr), _arrays.number_of(element_type),
+        self._call(self._native.bind_raw_input, name, operator.index(buffer_ptr), _arrays.number_of(element_type),
                    list(shape))
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
@@ -130,13 +131,13 @@ class IOBinding:
         if element_type is None or shape is None:
             raise ValueError("`element_type` and `shape` are to be provided if pre-allocated memory is "
                              "provided")
-        number, shape = _arrays.number_of(element_type), list(shape)
+        number, shape, address = _arrays.number_of(element_type), list(shape), operator.index(buffer_ptr)
         if self._session._strict:
-            memory = _arrays.memory_at(int(buffer_ptr), number, shape)
+            memory = _arrays.memory_at(address, number, shape)
             self._bind_checked(CheckedOutput(self._output(name), memory, number))
         else:
             with self._lock:
-                self._call(self._native.bind_raw_output, name, int(buffer_ptr), number, shape)
+                self._call(self._native.bind_raw_output, name, address, number, shape)
                 self._targets.pop(name, None)
                 self._changed()
 

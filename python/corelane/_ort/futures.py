@@ -30,6 +30,10 @@ class RunFuture(concurrent.futures.Future):
         """The task's number in its session; of a batch, that of the first sample."""
         return self._native.task_id
 
+    def running(self) -> bool:
+        """Whether its task, or a sample of its batch, has started and is not done."""
+        return not self.done() and self._native.running()
+
     def cancel(self) -> bool:
         """True when the task was taken out of the queue, now or before."""
         if not self.done():

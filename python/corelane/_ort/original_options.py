@@ -15,12 +15,14 @@ _MASKS = {"auto": "auto", "all": "all", 0: "auto", 1: "0", 2: "1", 4: "2", 3: "0
 
 
 def _zero_copy_layout(name: str, value: Any) -> None:
-    if value not in ("nhwc", "native"):
+    if not isinstance(value, str) or value not in ("nhwc", "native"):
         raise RuntimeError(f"{name}: {value!r} is none of nhwc and native")
 
 
 def _plugins(name: str, value: Any) -> None:
-    paths = [value] if isinstance(value, (str, os.PathLike)) else list(value or ())
+    paths = [value] if isinstance(value, (str, os.PathLike)) else [] if value is None else value
+    if not isinstance(paths, (list, tuple)) or not all(isinstance(path, (str, os.PathLike)) for path in paths):
+        raise RuntimeError(f"{name}: {value!r} is no path and no list of paths")
     for path in paths:
         if not os.path.exists(path):
             raise RuntimeError(f"{name}: there is no file {os.fspath(path)!r}")
@@ -37,7 +39,7 @@ def _plugin_folder(name: str, value: Any) -> None:
 
 def _absent(remedy: str) -> Callable[[str, Any], None]:
     def check(name: str, value: Any) -> None:
-        if value not in (None, 0, "0"):
+        if not (value is None or isinstance(value, (int, str)) and value in (0, "0")):
             raise RuntimeError(f"{name} is not served: {remedy}")
 
     return check
@@ -75,12 +77,12 @@ def take_original(options: Mapping[str, Any], provider: str) -> tuple[dict[str, 
 def _of_third(left: dict[str, Any]) -> RunOptions | None:
     if "run_core_mask" in left:
         mask = left.pop("run_core_mask")
-        if mask not in _MASKS:
+        if not isinstance(mask, (int, str)) or mask not in _MASKS:
             raise RuntimeError(f"run_core_mask: {mask!r} is none of {', '.join(map(repr, _MASKS))}")
         left.setdefault("tp_mode", _MASKS[mask])
-    priority = left.pop("priority", 0)
-    if not priority:
+    priority = str(left.pop("priority", 0))
+    if priority in ("0", "", "None"):
         return None
     calls = RunOptions()
-    calls.add_run_config_entry("corelane.priority", str(priority))
+    calls.add_run_config_entry("corelane.priority", priority)
     return calls

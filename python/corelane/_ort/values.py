@@ -68,10 +68,13 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_shape_and_type(cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu",
-                                     device_id: int = 0, vendor_id: int = -1, *, name: str | None = None,
-                                     session: Any = None, io_kind: str | None = None, layout: str = "native",
-                                     mem_flags: Any = "cacheable") -> "OrtValue":
-        """Fresh memory, all zeros. mem_flags: kept, and without effect."""
+                                     device_id: int = 0, vendor_id: int = -1, memory_info: Any = None, *,
+                                     name: str | None = None, session: Any = None, io_kind: str | None = None,
+                                     layout: str = "native", mem_flags: Any = "cacheable") -> "OrtValue":
+        """Fresh memory, all zeros. memory_info: an OrtMemoryInfo, instead of device_type and device_id.
+        mem_flags: kept, and without effect."""
+        if memory_info is not None:
+            device_type, device_id = memory_info.name, memory_info.device_id
         if device_type in DEVICES:
             slot = Slot(session, name, io_kind, (device_type, device_id))
             slot.check_type(element_type)

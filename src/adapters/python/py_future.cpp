@@ -43,6 +43,11 @@ void bind_futures(nb::module_& module) {
   nb::class_<Future>(module, "Future")
       .def_prop_ro("task_id", &Future::task_id)
       .def("done", &Future::done)
+      .def("running",
+           [](const Future& self) {
+             const Future future = self;
+             return without_lock([&] { return future.running(); });
+           })
       .def("wait",
            [](const Future& self, double seconds) {
              const Future future = self;

@@ -359,6 +359,13 @@ bool SessionCore::cancel(const std::shared_ptr<SessionTask>& task, bool terminat
   return answer != Cancellation::kTooLate;
 }
 
+bool SessionCore::started(const std::shared_ptr<SessionTask>& task) const {
+  if (task == nullptr) return true;
+  const MutexLock lock(mutex_);
+  const TaskState state = task->progress.state();
+  return state != TaskState::kEntering && state != TaskState::kWaiting;
+}
+
 Result<Outputs> outputs_of(Call& call, const Status& status) {
   if (!status.ok()) return error(status);
   Outputs outputs;

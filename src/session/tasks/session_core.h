@@ -90,6 +90,8 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   /// Takes a task out of the queue, or out of the device's: true, and kCancelled is delivered.
   /// `terminated`: by its CallControl.
   bool cancel(const std::shared_ptr<SessionTask>& task, bool terminated = false);
+  /// Whether a task was given a context; true where it is gone.
+  bool started(const std::shared_ptr<SessionTask>& task) const;
 
   // session_close.cpp
   Status close(TimePoint deadline, const std::function<bool()>& interrupted = {});
