@@ -9,8 +9,9 @@
 
 namespace corelane::drivers::virtual_npu {
 
-/// The engine looks between two nodes whether a run was abandoned. What takes longer hangs, as a
-/// custom operator may.
+/// The engine looks between two nodes whether a run was abandoned; one with open shapes goes on to
+/// its end (VirtualProgram::may_end_early()). What takes longer is taken to hang, as a custom
+/// operator may.
 inline constexpr Duration kHung = std::chrono::milliseconds(500);
 
 /// Any thread.

@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <future>
 #include <stdexcept>
 #include <thread>
 
 #include "drivers/virtual/test_networks.h"
+#include "drivers/virtual/test_requests.h"
 #include "drivers/virtual/virtual_engine.h"
 
 namespace corelane::drivers::virtual_npu {
@@ -297,6 +300,69 @@ TEST(HostNode, AnAbandonedRunEndsBetweenTwoNodes) {
   running = nullptr;
   EXPECT_TRUE(request->run(1).ok()) << "the next run is not abandoned";
   EXPECT_EQ(calls, 3);
+}
+
+/// Runs of [8, 4] that are given up by their first node, between runs of [5, 4]. Where the engine
+/// ended them there, its later nodes kept the sizes of one run with the memory of another.
+void expect_right_runs_after_abandoned_ones(NetworkBuilder& builder, bool sizes_by_values) {
+  device::LaneRequest* running = nullptr;
+  auto table = std::make_shared<HostOperatorTable>();
+  const auto give_up = [&](const HostOperatorCall& call) {
+    std::memcpy(call.outputs[0].data, call.inputs[0].data, call.inputs[0].size);
+    if (running != nullptr) running->abandon();
+    return Status();
+  };
+  ASSERT_TRUE(table->add("GiveUp", give_up).ok());
+  device::PrepareOptions options;
+  options.custom_operators = {{"GiveUp", "my"}};
+  options.host_operators = table;
+  const std::string network =
+      builder.node("Neg", {"h"}, {"a"})
+          .node("Erf", {"a"}, {"b"})
+          .node("Sub", {"b", "h"}, {"c"})
+          .node("ReduceMean", {"c"}, {"y"}, {}, {NetworkBuilder::ints_attribute("axes", {0})})
+          .output("y", {1, 4})
+          .bytes();
+  for (const std::size_t lanes : {std::size_t{1}, std::size_t{3}}) {
+    auto program = make_virtual_engine(lanes)->prepare(onnx_image(network), options);
+    ASSERT_TRUE(program) << program.error().to_string();
+    const auto request = (*program)->new_request(1, 0).value();
+    for (int round = 1; round <= 100; ++round) {
+      for (const std::int64_t rows : {8, 5}) {
+        // Erf of such values is -1 below 0. Sizes by values: rows that are not 0.
+        std::vector<float> x(32, sizes_by_values ? 0.0F : static_cast<float>(4 * round));
+        std::fill_n(x.begin(), rows * 4, static_cast<float>(4 * round));
+        const Shape shape = sizes_by_values ? Shape{8, 4} : Shape{rows, 4};
+        ASSERT_TRUE(request->set_input(0, tensor_ref(x, shape)).ok());
+        running = rows == 8 ? request.get() : nullptr;
+        const Status status = request->run(1);
+        if (rows == 8) continue;
+        ASSERT_TRUE(status.ok()) << status.to_string();
+        ASSERT_EQ(floats_of(*request, 0),
+                  std::vector<float>(4, -1.0F - static_cast<float>(4 * round)));
+      }
+    }
+  }
+}
+
+TEST(HostNode, RunsOfOpenSizesAreRightAfterAbandonedOnes) {
+  NetworkBuilder builder;
+  builder.input("x", {-1, 4}).node("GiveUp", {"x"}, {"h"}, "first", {}, "my");
+  expect_right_runs_after_abandoned_ones(builder, false);
+}
+
+TEST(HostNode, RunsOfSizesThatFollowValuesAreRightAfterAbandonedOnes) {
+  NetworkBuilder builder;
+  builder.input("x", {8, 4})
+      .node("ReduceMax", {"x"}, {"r"}, "r",
+            {NetworkBuilder::ints_attribute("axes", {1}),
+             NetworkBuilder::int_attribute("keepdims", 0)})
+      .node("NonZero", {"r"}, {"p"})
+      .constant("first", {1}, kOnnxInt64, std::string(8, '\0'))
+      .node("Squeeze", {"p", "first"}, {"places"})
+      .node("Gather", {"x", "places"}, {"g"})
+      .node("GiveUp", {"g"}, {"h"}, "first", {}, "my");
+  expect_right_runs_after_abandoned_ones(builder, true);
 }
 
 TEST(HostNode, NoPrecompiledFormWithCustomOperators) {

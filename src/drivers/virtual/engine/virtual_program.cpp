@@ -70,12 +70,26 @@ Status VirtualProgram::build(bool direct) {
   }
   first_ = std::move(first->copy);
   ports_ = std::move(first->ports);
-  never_throws_ = first->never_throws;
+  runs_.never_throw = first->never_throws;
   shared_ = first->shared;
+  runs_.may_end_early = shapes_are_fixed();
   CORELANE_TRY(place(copies_, key_for(1, 0), first_));
   if (first->blob) CORELANE_TRY(place(blob_, {}, std::move(first->blob)));
   if (direct) find_direct(patched);
   return {};
+}
+
+bool VirtualProgram::shapes_are_fixed() const {
+  const auto fixed = [](const TensorDesc& desc) { return desc.shape.is_static(); };
+  if (!std::ranges::all_of(inputs_, fixed) || !std::ranges::all_of(ports_.outputs, fixed))
+    return false;
+  if (runs_.never_throw) return true;  // Only networks of fixed shapes are.
+  try {
+    return all_static(*first_->model().get_runtime_model());
+  } catch (const std::exception& e) {
+    log::debug(kPart, "the engine does not show its graph, its shapes count as open: {}", e.what());
+    return false;
+  }
 }
 
 /// Only what DirectNetwork computes as the engine does: f32, without custom operators or layer
@@ -334,7 +348,7 @@ Result<device::Executable::Precompiled> VirtualProgram::export_precompiled() con
       made.empty() ? export_blob(*first_) : Result<std::shared_ptr<const Blob>>(made.front());
   return blob.map([this](const auto& form) {
     return device::Executable::Precompiled{{form->bytes.begin(), form->bytes.end()},
-                                           tag() + std::string(never_throws_ ? kInline : kHop)};
+                                           tag() + std::string(runs_.never_throw ? kInline : kHop)};
   });
 }
 

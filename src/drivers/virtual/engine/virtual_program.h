@@ -68,6 +68,10 @@ class VirtualProgram final : public device::LaneProgram,
   /// kShapeMismatch where shapes of the inputs, one for each, do not fit the network.
   Status check_shapes(const std::vector<Shape>& shapes);
   bool profiled() const noexcept { return options_.profile_layers; }
+  /// Whether the engine may end a run between two nodes. Not where a shape is open, an inner one
+  /// too: it leaves nodes in that run's shapes with the memory and kernels of an earlier run's, so
+  /// that later runs are wrong, with status ok (OpenVINO 2026.4.1).
+  bool may_end_early() const noexcept { return runs_.may_end_early; }
   /// A measured growth of the heap by the first run of an open form with some shapes.
   void note_run_memory(std::size_t bytes) noexcept { run_bytes_ += bytes; }
 
@@ -87,6 +91,10 @@ class VirtualProgram final : public device::LaneProgram,
     std::vector<int> engine_inputs;
     std::vector<TensorDesc> outputs;
   };
+  struct Runs {
+    bool never_throw = false;  ///< See network.h.
+    bool may_end_early = false;
+  };
   /// The copy that is made at prepare, and what it decides for all copies.
   struct FirstCopy {
     CopyPtr copy;
@@ -103,6 +111,8 @@ class VirtualProgram final : public device::LaneProgram,
   Result<Ports> describe(const PatchedModel& patched, const ov::CompiledModel& model) const;
   /// Sets `direct_` where requests can do without the engine.
   void find_direct(const PatchedModel& patched);
+  /// True when each shape is known, those within the network too.
+  bool shapes_are_fixed() const;
   CopySettings settings_for(std::size_t width, bool shared) const;
   Key key_for(std::size_t width, std::size_t core) const;
   Result<CopyPtr> copy_for(std::size_t width, std::size_t core);
@@ -125,8 +135,8 @@ class VirtualProgram final : public device::LaneProgram,
   std::shared_ptr<HostOperators> operators_;
   std::shared_ptr<DirectForms> direct_;  ///< Null: the engine runs it.
   bool shared_ = false;
-  bool never_throws_ = false;
   bool from_precompiled_ = false;
+  Runs runs_;
   std::string shapes_;  ///< Of the inputs, for the tag.
   CopyPtr first_;
 

@@ -89,10 +89,12 @@ class VirtualRequest final : public device::LaneRequest {
     request_ = model.create_infer_request();
   }
 
-  /// The engine looks for it between two nodes.
+  /// The engine looks for it between two nodes. A run that may not end there goes on to its end, and
+  /// nobody takes its results.
   void abandon() noexcept override {
     auto running = State::kRunning;
     if (state_.compare_exchange_strong(running, State::kAbandoned)) copy_->abandoned().begin();
+    if (!program_->may_end_early()) return;
     try {
       request_.cancel();
     } catch (const std::exception& e) {
@@ -340,7 +342,8 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::engine_request(std:
   CORELANE_ASSIGN(CopyPtr copy, copy_for(width, core));
   using Made = Result<std::unique_ptr<device::LaneRequest>>;
   return engine_call("making a request of the engine", Code::kEngineFailed, [&]() -> Made {
-    return std::make_unique<VirtualRequest>(shared_from_this(), std::move(copy), never_throws_);
+    return std::make_unique<VirtualRequest>(shared_from_this(), std::move(copy),
+                                            runs_.never_throw);
   });
 }
 
