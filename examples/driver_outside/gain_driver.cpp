@@ -68,7 +68,7 @@ class GainRequest final : public device::LaneRequest {
       own_.resize(count);
       result_.data = own_.data();
     } else if (output_.size < result_.size) {
-      return error(Code::kOutOfMemory, "output 'y' has {} bytes; the memory bound to it has {}",
+      return error(Code::kShapeMismatch, "output 'y' has {} bytes; the memory bound to it has {}",
                    result_.size, output_.size);
     }
     if (network_->time.count() > 0) std::this_thread::sleep_for(network_->time);  // The hardware.

@@ -293,7 +293,7 @@ Status LanedBindings::copy_out() {
     CORELANE_ASSIGN(const device::TensorRef result, last_->request->output(i));
     // A driver from outside may say more than it had room for.
     if (result.size > tensor.bound.size)
-      return error(Code::kOutOfMemory, "output '{}' has {} bytes; the memory bound to it {}",
+      return error(Code::kShapeMismatch, "output '{}' has {} bytes; the memory bound to it {}",
                    executable_->outputs()[i].name, result.size, tensor.bound.size);
     if (result.size != 0) std::memcpy(tensor.bound.data, result.data, result.size);
   }

@@ -231,6 +231,14 @@ class Bindings(unittest.TestCase):
         for output in (given.numpy(), binding.copy_outputs_to_cpu()[0], target.numpy()[:3]):
             np.testing.assert_array_equal(output, np.maximum(rows, 0))
 
+    def test_memory_smaller_than_an_open_output_is_an_invalid_argument(self):
+        made = session(shape=("N", 4))
+        binding = made.io_binding()
+        binding.bind_cpu_input("x", np.ones((3, 4), np.float32))
+        binding.bind_ortvalue_output("y", ort.OrtValue.ortvalue_from_shape_and_type([2, 4], np.float32))
+        with self.assertRaisesRegex(ort.InvalidArgument, "output 'y'"):
+            made.run_with_iobinding(binding)
+
     def test_addresses(self):
         source, target = (ctypes.c_float * 4)(-1, 2, -3, 4), (ctypes.c_float * 4)()
         made = strict()

@@ -99,7 +99,7 @@ class CORELANE_API Bindings {
   /// by the declared shape), kInvalidArgument (size below the shape's bytes).
   virtual Status set_input(std::size_t index, const TensorRef& tensor) = 0;
   /// Memory the device writes. For an output with open dimensions the memory must hold the result;
-  /// when it is smaller the job fails with kOutOfMemory naming both sizes and nothing is written
+  /// when it is smaller the job fails with kShapeMismatch naming both sizes and nothing is written
   /// outside. An empty ref returns to an internal buffer.
   virtual Status set_output(std::size_t index, const TensorRef& tensor) = 0;
   /// What is bound, or the internal buffer (allocated at the first call) of a static shape.

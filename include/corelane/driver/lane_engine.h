@@ -55,9 +55,9 @@ class LaneRequest {
   /// for it, though it has a deadline. Called by the thread that would run it.
   virtual bool is_brief() const noexcept { return false; }
   /// Runs and blocks. `core_bits` are the cores granted, as many as the request's width. Fails with
-  /// kEngineFailed, kOutOfMemory (an open output that does not fit; nothing is written past the
-  /// end), or the code of a host operator. The code alone resets nothing: lost() says whether the
-  /// request, and with it the core, must be made anew.
+  /// kEngineFailed, kShapeMismatch (an open output that does not fit; nothing is written past the
+  /// end), kOutOfMemory, or the code of a host operator. The code alone resets nothing: lost() says
+  /// whether the request, and with it the core, must be made anew.
   virtual Status run(std::uint64_t core_bits) = 0;
   /// While run() is in the engine: nobody wants its result any more, so it should end soon, with
   /// any status. Must only set a flag: it is called from another thread, with a lock of the library

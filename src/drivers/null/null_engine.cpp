@@ -163,7 +163,7 @@ class NullRequest final : public device::LaneRequest {
       own_[index].resize(std::max<std::size_t>(size, 1));
       results_[index].data = own_[index].data();
     } else if (target.size < size) {
-      return error(Code::kOutOfMemory, "output '{}' has {} bytes; the memory bound to it {}",
+      return error(Code::kShapeMismatch, "output '{}' has {} bytes; the memory bound to it {}",
                    desc.name, size, target.size);
     } else {
       results_[index].data = target.data;

@@ -22,7 +22,7 @@ Status convert_all(device::Bindings& bindings, std::span<const OutputCopy> copie
       auto needed = storage_bytes(to.shape, to.dtype, to.layout);
       if (!needed) return std::move(needed).error();
       if (*needed > to.size) {
-        return error(Code::kOutOfMemory,
+        return error(Code::kShapeMismatch,
                      "output '{}': the result {} needs {} bytes, the bound memory has {}",
                      copy.desc.name, to.shape.to_string(), *needed, to.size);
       }

@@ -24,8 +24,8 @@ struct OutputCopy {
   std::shared_ptr<const void> keep_alive;
 };
 
-/// Converts the results. kShapeMismatch or kOutOfMemory when the memory does not fit the actual
-/// shape; the outputs before that one are written already.
+/// Converts the results. kShapeMismatch when the memory does not fit the actual shape; the outputs
+/// before that one are written already.
 Status copy_out(device::Bindings& bindings, std::span<const OutputCopy> copies) noexcept;
 
 /// The end of an inference whose outputs are converted. Any thread.

@@ -10,7 +10,7 @@ namespace corelane::drivers::virtual_npu {
 
 inline Status memory_too_small(const TensorDesc& output, std::size_t bytes, const Shape& shape,
                                std::size_t held) {
-  return error(Code::kOutOfMemory,
+  return error(Code::kShapeMismatch,
                "output '{}' is {} bytes {}, the bound memory holds {}; bind a larger one",
                output.name, bytes, shape.to_string(), held);
 }
