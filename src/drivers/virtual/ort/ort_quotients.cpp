@@ -24,7 +24,8 @@ using enum onnx_fields::Number;
 constexpr std::int64_t kInt32 = 6;
 constexpr std::int64_t kInt64 = 7;
 
-/// Operators whose first output has the type of their first input.
+/// Operators whose first output has the type of their first input, or of what that holds: of
+/// sequences and optionals the type of their tensors is known.
 constexpr std::string_view kTypeKeepers[] = {"Abs",
                                              "Add",
                                              "BitShift",
@@ -32,9 +33,11 @@ constexpr std::string_view kTypeKeepers[] = {"Abs",
                                              "BitwiseNot",
                                              "BitwiseOr",
                                              "BitwiseXor",
+                                             "CenterCropPad",
                                              "Clip",
                                              "Compress",
                                              "Concat",
+                                             "ConcatFromSequence",
                                              "CumProd",
                                              "CumSum",
                                              "DepthToSpace",
@@ -55,6 +58,8 @@ constexpr std::string_view kTypeKeepers[] = {"Abs",
                                              "Mod",
                                              "Mul",
                                              "Neg",
+                                             "Optional",
+                                             "OptionalGetElement",
                                              "Pad",
                                              "Pow",
                                              "Range",
@@ -71,11 +76,15 @@ constexpr std::string_view kTypeKeepers[] = {"Abs",
                                              "ReverseSequence",
                                              "Scatter",
                                              "ScatterND",
+                                             "SequenceAt",
+                                             "SequenceConstruct",
+                                             "SequenceErase",
                                              "Sign",
                                              "ScatterElements",
                                              "Slice",
                                              "SpaceToDepth",
                                              "Split",
+                                             "SplitToSequence",
                                              "Squeeze",
                                              "Sub",
                                              "Sum",
@@ -85,8 +94,8 @@ constexpr std::string_view kTypeKeepers[] = {"Abs",
                                              "Trilu",
                                              "Unique",
                                              "Unsqueeze"};
-constexpr std::string_view kMakeInt64[] = {"ArgMax",  "ArgMin", "NonMaxSuppression",
-                                           "NonZero", "Shape",  "Size"};
+constexpr std::string_view kMakeInt64[] = {
+    "ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "SequenceLength", "Shape", "Size"};
 constexpr std::string_view kMakeInt32[] = {"ConvInteger", "MatMulInteger"};
 
 /// What is known of a value.
@@ -101,8 +110,8 @@ struct Node {
   std::string_view domain;
   std::vector<std::string_view> inputs;
   std::vector<std::string_view> outputs;
-  std::int64_t to = 0;                   ///< Of a Cast.
-  ByteSpan constant;                     ///< Of a Constant, or what a ConstantOfShape holds.
+  std::int64_t to = 0;                   ///< Of a Cast; of a LabelEncoder that makes integers.
+  ByteSpan constant;                     ///< Of a Constant, or what other nodes give.
   std::vector<std::int64_t> integers;    ///< Of a Constant: `value_int` or `value_ints`.
   std::vector<std::string_view> copied;  ///< Attributes as they are.
   bool has_graph = false;                ///< Graphs within it.
@@ -117,15 +126,18 @@ Result<Known> read_constant(ByteSpan tensor, const TensorFacts& facts) {
 Status read_attribute(ByteSpan message, Node& node) {
   std::string_view name;
   std::vector<std::int64_t> integers;
+  ByteSpan tensor;
   for (WireReader fields(message); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
     if (field.is_bytes(kAttributeName)) name = field.text();
     if (field.number == kAttributeInt || field.number == kAttributeInts)
       CORELANE_TRY(read_integers(field, integers));
-    if (field.is_bytes(kAttributeTensor)) node.constant = field.payload;
+    if (field.is_bytes(kAttributeTensor)) tensor = field.payload;
     if (field.is_bytes(kAttributeGraph) || field.is_bytes(kAttributeGraphs)) node.has_graph = true;
   }
+  if (!tensor.empty() && name != "keys_tensor") node.constant = tensor;
   if (name == "to" && !integers.empty()) node.to = integers.back();
+  if (name == "values_int64s") node.to = kInt64;
   if (name == "value_int" || name == "value_ints") node.integers = std::move(integers);
   return {};
 }
@@ -185,6 +197,8 @@ class Writer {
         // A constant may be listed as an input, too.
         Known& known = known_[value.name];
         if (known.type == 0) known.type = value.elem_type;
+        if (known.type == 0 && value.type.element == DType::kI32) known.type = kInt32;
+        if (known.type == 0 && value.type.element == DType::kI64) known.type = kInt64;
       }
     }
     return {};
@@ -233,9 +247,9 @@ class Writer {
     return {};
   }
 
-  /// Either operand may be the one whose type is known.
+  /// Either operand may be the one whose type is known, or the result, which may be declared.
   std::int64_t type_of_quotient(const Node& node) const {
-    return std::max(of(node.inputs[0]).type, of(node.inputs[1]).type);
+    return std::max({of(node.inputs[0]).type, of(node.inputs[1]).type, of(node.outputs[0]).type});
   }
 
   bool needs_guard(const Node& node) const {
@@ -264,9 +278,12 @@ class Writer {
       append_node(out, "Mod", {node.inputs[0], divisor}, node.outputs[0], node.name, node.copied);
       return;
     }
-    const std::string quotient = made("Div", {node.inputs[0], divisor});
+    // By its own name, under which a division by 0 is reported.
+    const std::string quotient = fmt::format("corelane:quotient:{}:{}", names_++, node.outputs[0]);
+    append_node(out, "Div", {node.inputs[0], divisor}, quotient, node.name, {});
     const std::string change = made("Mul", {quotient, twice});
-    append_node(out, "Sub", {quotient, change}, node.outputs[0], node.name, {});
+    append_node(out, "Sub", {quotient, change}, node.outputs[0],
+                fmt::format("corelane:quotient:{}", node.outputs[0]), {});
   }
 
   static void append_node(std::string& out, std::string_view op,
@@ -306,7 +323,8 @@ class Writer {
     };
     if (node.op == "Constant" && !node.integers.empty())
       return Known{kInt64, std::ranges::find(node.integers, -1) == node.integers.end()};
-    if (node.op == "Constant" || node.op == "ConstantOfShape") {
+    if (node.op == "LabelEncoder" && node.to != 0) return Known{node.to, false};
+    if (node.op == "Constant" || node.op == "ConstantOfShape" || node.op == "LabelEncoder") {
       if (node.constant.empty()) return Known();
       CORELANE_ASSIGN(const TensorFacts facts, read_tensor(node.constant));
       return read_constant(node.constant, facts);
@@ -315,6 +333,7 @@ class Writer {
     if (node.op == "CastLike") return type_of(1);
     if (node.op == "Where") return type_of(1).type != 0 ? type_of(1) : type_of(2);
     if (node.op == "OneHot") return type_of(2);
+    if (node.op == "SequenceInsert") return type_of(1);
     if (is_in(kMakeInt64)) return Known{kInt64, false};
     if (is_in(kMakeInt32)) return Known{kInt32, false};
     return is_in(kTypeKeepers) ? type_of(0) : Known();
@@ -327,7 +346,8 @@ class Writer {
   }
 
   Status learn_outputs(const Node& node) {
-    if (!node.domain.empty() || node.outputs.empty()) return {};
+    const bool labels = node.domain == "ai.onnx.ml" && node.op == "LabelEncoder";
+    if ((!node.domain.empty() && !labels) || node.outputs.empty()) return {};
     CORELANE_ASSIGN(const Known first, first_output(node));
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       Known known = makes_places(node, i) ? Known{kInt64, false} : Known();

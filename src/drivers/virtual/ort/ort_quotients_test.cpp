@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
+#include <map>
 
+#include "drivers/virtual/common/onnx_node.h"
 #include "drivers/virtual/ort/ort_engine.h"
 #include "drivers/virtual/test_networks.h"
 
@@ -143,6 +146,80 @@ TEST(OrtQuotients, TypesFollowFromNodesBefore) {
   };
   EXPECT_TRUE(is_guarded(through(kInt32)));
   EXPECT_FALSE(is_guarded(through(kFloat)));
+}
+
+/// Each ended the process.
+TEST(OrtQuotients, TypesFollowThroughSequencesOptionalsAndLabels) {
+  using Nodes = std::function<void(NetworkBuilder&, const std::string&, const std::string&)>;
+  const std::map<std::string, Nodes> between = {
+      {"SequenceAt",
+       [](NetworkBuilder& n, const std::string& from, const std::string& to) {
+         n.node("SequenceConstruct", {from}, {to + "s"});
+         n.node("SequenceAt", {to + "s", "zero"}, {to});
+       }},
+      {"ConcatFromSequence",
+       [](NetworkBuilder& n, const std::string& from, const std::string& to) {
+         n.node("SequenceEmpty", {}, {to + "e"}, {}, {make_integer_attribute("dtype", kInt64)});
+         n.node("SequenceInsert", {to + "e", from}, {to + "s"});
+         n.node("ConcatFromSequence", {to + "s"}, {to}, {}, {make_integer_attribute("axis", 0)});
+       }},
+      {"CenterCropPad",
+       [](NetworkBuilder& n, const std::string& from, const std::string& to) {
+         n.node("CenterCropPad", {from, "size"}, {to});
+       }},
+      {"OptionalGetElement",
+       [](NetworkBuilder& n, const std::string& from, const std::string& to) {
+         n.node("Optional", {from}, {to + "o"}).node("OptionalGetElement", {to + "o"}, {to});
+       }},
+      {"LabelEncoder", [](NetworkBuilder& n, const std::string& from, const std::string& to) {
+         n.node("LabelEncoder", {from}, {to}, {},
+                {NetworkBuilder::ints_attribute("keys_int64s", {1}),
+                 NetworkBuilder::ints_attribute("values_int64s", {-1})},
+                "ai.onnx.ml");
+       }}};
+  for (const auto& [name, write] : between) {
+    for (const char* op : {"Div", "Mod"}) {
+      NetworkBuilder network;
+      network.input("a", {1}, kInt64)
+          .input("b", {1}, kInt64)
+          .constant("zero", {}, kInt64, int64_bytes(0))
+          .constant("size", {1}, kInt64, int64_bytes(1));
+      write(network, "a", "p");
+      write(network, "b", "q");
+      network.node(op, {"p", "q"}, {"r"})
+          .node("Cast", {"r"}, {"y"}, {}, {make_integer_attribute("to", kFloat)})
+          .output("y", {1}, kFloat);
+      EXPECT_TRUE(is_guarded(network)) << name << " " << op;
+    }
+  }
+}
+
+TEST(OrtQuotients, TheDeclaredTypeOfTheResultIsEnough) {
+  const auto of_unknown = [](std::int64_t type) {
+    return NetworkBuilder()
+        .input("a", {1}, type)
+        .node("Unheard", {"a"}, {"p"}, {}, {}, "my")
+        .node("Div", {"p", "p"}, {"y"})
+        .output("y", {1}, type);
+  };
+  EXPECT_TRUE(is_guarded(of_unknown(kInt64)));
+  EXPECT_FALSE(is_guarded(of_unknown(kFloat)));
+}
+
+TEST(OrtQuotients, ADivisionByZeroNamesItsNode) {
+  const std::string network = NetworkBuilder()
+                                  .input("a", {1}, kInt64)
+                                  .input("b", {1}, kInt64)
+                                  .node("Div", {"a", "b"}, {"y"}, "share")
+                                  .output("y", {1}, kInt64)
+                                  .bytes();
+  const auto program = make_ort_engine(1)->prepare(onnx_image(network), {});
+  ASSERT_TRUE(program) << program.error().to_string();
+  const auto request = (*program)->new_request(1, 0);
+  std::vector<std::int64_t> a{5}, b{0};
+  ASSERT_TRUE((*request)->set_input(0, tensor_ref(a, {1})).ok());
+  ASSERT_TRUE((*request)->set_input(1, tensor_ref(b, {1})).ok());
+  EXPECT_EQ((*request)->run(1).detail(Detail::kNode), "share");
 }
 
 }  // namespace
