@@ -161,14 +161,17 @@ Result<std::string> read_all(int file) {
 
 /// From the end: a run's own event follows those of its nodes, and a node's those of the nodes
 /// within it.
-Result<std::vector<device::LayerTime>> read_ort_profile(std::string_view text) {
+Result<std::vector<device::LayerTime>> read_ort_profile(std::string_view text, std::size_t runs) {
   const std::vector<std::string_view> lines = lines_of(text);
   const auto is_run = [](std::string_view line) {
     return line.find("\"name\" :\"model_run\"") != std::string_view::npos;
   };
+  if (static_cast<std::size_t>(std::ranges::count_if(lines, is_run)) <
+      std::max<std::size_t>(runs, 1))
+    return error(Code::kEngineFailed,
+                 "ONNX Runtime's profile does not hold the last run: it has room for a million "
+                 "events, of which each node is one in each round of a loop; time fewer rounds");
   const auto last = std::find_if(lines.rbegin(), lines.rend(), is_run);
-  if (last == lines.rend())
-    return error(Code::kEngineFailed, "ONNX Runtime's profile holds no run");
   std::vector<device::LayerTime> layers;
   std::int64_t within = std::numeric_limits<std::int64_t>::max();  ///< What began since is inside.
   for (auto line = last + 1; line != lines.rend() && !is_run(*line); ++line) {
@@ -194,24 +197,25 @@ Result<std::unique_ptr<OrtProfile>> OrtProfile::make(const OrtLibrary& library,
   return std::unique_ptr<OrtProfile>(new OrtProfile(library, std::move(file), std::move(session)));
 }
 
-bool OrtProfile::is_over() const noexcept { return ended_ || events_ > kMostEvents; }
+bool OrtProfile::is_over() const noexcept {
+  return times_.has_value() || failed_ || events_ > kMostEvents;
+}
 
-Status OrtProfile::end() {
+Result<std::vector<device::LayerTime>> OrtProfile::end() {
   constexpr std::string_view kWhat = "the engine's layer times";
   char* name = nullptr;
   CORELANE_TRY(library_.call<entry::SessionEndProfiling>(kWhat, Code::kEngineFailed, session_.get(),
                                                          library_.allocator(), &name));
-  ended_ = true;
   CORELANE_TRY(library_.call<entry::AllocatorFree>(kWhat, Code::kEngineFailed, library_.allocator(),
                                                    static_cast<void*>(name)));
   CORELANE_ASSIGN(const std::string text, read_all(file_.get()));
-  CORELANE_ASSIGN(times_, read_ort_profile(text));
-  return {};
+  return read_ort_profile(text, runs_);
 }
 
 Result<std::vector<device::LayerTime>> OrtProfile::times() {
-  if (!ended_) CORELANE_TRY(end());
-  return times_;
+  if (failed_) return error(Code::kWrongState, "no layer times: the last run failed");
+  if (!times_) times_ = end();
+  return *times_;
 }
 
 }  // namespace corelane::drivers::virtual_npu::ort

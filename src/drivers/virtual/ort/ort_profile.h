@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -18,8 +19,8 @@ namespace corelane::drivers::virtual_npu::ort {
 
 /// The nodes of the last run in the text of such a file, in the order in which they ran; those
 /// within an If, Loop or Scan count as part of it. Durations are whole microseconds. kEngineFailed
-/// where the text holds no run.
-Result<std::vector<device::LayerTime>> read_ort_profile(std::string_view text);
+/// where the text holds fewer than `runs`: the engine has dropped events, of the last run first.
+Result<std::vector<device::LayerTime>> read_ort_profile(std::string_view text, std::size_t runs);
 
 /// One thread at a time.
 class OrtProfile {
@@ -33,23 +34,31 @@ class OrtProfile {
 
   OrtSession* session() const noexcept { return session_.get(); }
   /// A run of `nodes` nodes begins.
-  void note_run(std::size_t nodes) noexcept { events_ += nodes + 2; }
-  /// True where no run may follow: the profile has ended, or the engine would drop events.
+  void note_run(std::size_t nodes) noexcept {
+    events_ += nodes + 2;
+    ++runs_;
+  }
+  /// It failed, and may have left events or none.
+  void note_failure() noexcept { failed_ = true; }
+  /// True where no run may follow: the profile has ended, a run has failed, or the engine would
+  /// drop events.
   bool is_over() const noexcept;
-  /// Of the last run. Ends the profile. kEngineFailed, kIo.
+  /// Of the last run. Ends the profile. kWrongState where that run failed, kEngineFailed where the
+  /// engine had no room for its events, kIo.
   Result<std::vector<device::LayerTime>> times();
 
  private:
   OrtProfile(const OrtLibrary& library, device::UniqueFd file, OwnedSession session)
       : library_(library), file_(std::move(file)), session_(std::move(session)) {}
-  Status end();
+  Result<std::vector<device::LayerTime>> end();
 
   const OrtLibrary& library_;
   device::UniqueFd file_;
   OwnedSession session_;
-  std::size_t events_ = 0;  ///< About as many as the engine holds.
-  bool ended_ = false;
-  std::vector<device::LayerTime> times_;
+  std::size_t events_ = 0;  ///< About as many as the engine holds; those of inner graphs beside.
+  std::size_t runs_ = 0;
+  bool failed_ = false;
+  std::optional<Result<std::vector<device::LayerTime>>> times_;  ///< Once the profile has ended.
 };
 
 }  // namespace corelane::drivers::virtual_npu::ort

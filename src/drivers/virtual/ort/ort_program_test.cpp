@@ -203,6 +203,44 @@ TEST(OrtProgram, AnOpenOutputBeyondTheBoundMemoryWritesNothing) {
   EXPECT_EQ(y, std::vector<float>(4, 2.0F));
 }
 
+/// The run that fails comes after equal ones, so that the next would write to its tensors. Another
+/// request frees memory before it, so that the engine gives it other tensors than the run before.
+TEST(OrtProgram, AnOpenOutputBeyondItsMemoryLeavesTheOthersRight) {
+  const std::string network = NetworkBuilder()
+                                  .input("x", {-1})
+                                  .node("Relu", {"x"}, {"y"})
+                                  .node("Add", {"x", "x"}, {"z"})
+                                  .output("y", {-1})
+                                  .output("z", {-1})
+                                  .bytes();
+  for (int equal_runs = 0; equal_runs < 6; ++equal_runs) {
+    const auto program = prepare(onnx_image(network));
+    const auto other = request(*program);
+    const auto r = request(*program);
+    std::vector<float> x(1000, 1.0F);
+    std::vector<float> y(1000);
+    ASSERT_TRUE(other->set_input(0, tensor_ref(x, {1000})).ok());
+    ASSERT_TRUE(other->run(1).ok());
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1000})).ok());
+    ASSERT_TRUE(r->set_output(0, tensor_ref(y, {1000})).ok());
+    for (int run = 0; run < equal_runs; ++run) ASSERT_TRUE(r->run(1).ok());
+    ASSERT_TRUE(other->set_input(0, tensor_ref(x, {1})).ok());
+    ASSERT_TRUE(other->run(1).ok());
+    device::TensorRef small = tensor_ref(y, {4});
+    small.size = 4 * sizeof(float);
+    ASSERT_TRUE(r->set_output(0, small).ok());
+    EXPECT_FALSE(r->run(1).ok());
+    ASSERT_TRUE(r->set_output(0, tensor_ref(y, {1000})).ok());
+    for (int run = 2; run < 8; ++run) {
+      std::ranges::fill(x, static_cast<float>(run));
+      ASSERT_TRUE(r->run(1).ok());
+      EXPECT_EQ(y, x) << equal_runs;
+      EXPECT_EQ(floats_of(*r, 1), std::vector<float>(1000, static_cast<float>(2 * run)))
+          << equal_runs;
+    }
+  }
+}
+
 TEST(OrtProgram, InputShapesOfTheOptionsFixTheOutputs) {
   device::PrepareOptions options;
   options.input_shapes = {Shape{5, 2}};
@@ -652,6 +690,33 @@ TEST(OrtProgram, LayerTimesAreThoseOfTheLastRun) {
   }
   EXPECT_EQ(request(*prepare(onnx_image(relu_network())))->layer_times().error().code(),
             Code::kUnsupported);
+}
+
+TEST(OrtProgram, ARunThatFailedHasNoLayerTimes) {
+  device::PrepareOptions options;
+  options.profile_layers = true;
+  const auto program = prepare(onnx_image(NetworkBuilder()
+                                              .input("x", {-1})
+                                              .input("i", {-1}, kOnnxInt64)
+                                              .node("Gather", {"x", "i"}, {"y"}, "pick")
+                                              .output("y", {-1})
+                                              .bytes()),
+                               options);
+  ASSERT_NE(program, nullptr);
+  const auto r = request(*program);
+  std::vector<float> x = {1, 2, 3};
+  std::vector<std::int64_t> i = {2};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {3})).ok());
+  ASSERT_TRUE(r->set_input(1, tensor_ref(i, {1})).ok());
+  for (const std::int64_t place : {2, 9, 1}) {
+    i[0] = place;
+    EXPECT_EQ(r->run(1).ok(), place < 3);
+    const auto layers = r->layer_times();
+    if (place < 3)
+      ASSERT_TRUE(layers) << layers.error().to_string();
+    else
+      EXPECT_EQ(layers.error().code(), Code::kWrongState);
+  }
 }
 
 }  // namespace

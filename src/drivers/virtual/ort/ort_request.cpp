@@ -162,7 +162,7 @@ class OrtRequest final : public device::LaneRequest {
     std::size_t bytes = 0;     ///< Of an output of fixed size.
     OwnedValue value;          ///< The bound memory as the engine's tensor.
     device::TensorRef result;  ///< Of the last run, for an open output: the engine's memory.
-    bool is_new = false;       ///< `value` is of the last run, and `result` not yet.
+    bool is_new = false;       ///< `value` is of the last run, and `result` not yet, or in part.
   };
 
   static void own_memory(const TensorDesc& desc, Slot& slot, device::TensorRef& memory) {
@@ -197,13 +197,26 @@ class OrtRequest final : public device::LaneRequest {
   Status check_empty_inputs() const {
     for (const EmptyBound& bound : program_->empty_bounds()) {
       const TensorDesc& desc = program_->inputs()[bound.input];
-      if (!desc.value.empty()) continue;
       const Slot& slot = inputs_[bound.input];
+      if (!desc.value.empty()) {
+        if (desc.value.is_tensor()) CORELANE_TRY(check_flat(bound));
+        continue;
+      }
       const void* const data = slot.bound.data != nullptr ? slot.bound.data : slot.own.data();
       CORELANE_TRY(check_empty(bound, desc.name, desc.dtype,
                                desc.shape.is_static() ? desc.shape : slot.bound.shape, data));
     }
     return {};
+  }
+
+  /// Of a tensor whose rank the network does not declare.
+  Status check_flat(const EmptyBound& bound) const {
+    TensorDesc desc;
+    desc.name = program_->inputs()[bound.input].name;
+    desc.dtype = program_->inputs()[bound.input].value.element;
+    CORELANE_ASSIGN(const device::TensorRef tensor,
+                    tensor_of(library_, inputs_[bound.input].value.get(), desc));
+    return check_empty(bound, desc.name, desc.dtype, tensor.shape, tensor.data);
   }
 
   /// The bytes bound now, as the engine's value.
@@ -234,6 +247,7 @@ class OrtRequest final : public device::LaneRequest {
     Status ran = library_.call<entry::Run>(
         kRunning, Code::kEngineFailed, session, run_options_.get(), given_names_.data(),
         given_.data(), given_.size(), output_names_.data(), results_.size(), results_.data());
+    if (!ran.ok() && profile_ != nullptr) profile_->note_failure();
     if (ran.ok() || program_->host_operators() == nullptr) return ran;
     Status own = program_->host_operators()->take(ran.message());
     return own.ok() ? ran : own;
@@ -271,8 +285,9 @@ class OrtRequest final : public device::LaneRequest {
   }
 
   void take_result(Slot& slot, OrtValue* value) {
-    slot.is_new = value != slot.value.get();
-    if (slot.is_new) slot.value = OwnedValue(value, OwnedValue::deleter_type{&library_});
+    if (value == slot.value.get()) return;
+    slot.value = OwnedValue(value, OwnedValue::deleter_type{&library_});
+    slot.is_new = true;
   }
 
   /// An output with open dimensions, in the engine's memory; a flat form in the slot's.
@@ -317,23 +332,28 @@ class OrtRequest final : public device::LaneRequest {
     }
   }
 
-  /// To the memory that is bound, where there is some.
+  /// All results are known before the first of them is copied: one that does not fit into the
+  /// memory that is bound leaves no other one unknown. After a failure no run counts as steady.
   Status fetch_all() {
-    if (steady_runs_ < kSteadyRuns) ++steady_runs_;
+    int steady = std::min(std::exchange(steady_runs_, 0) + 1, kSteadyRuns);
     for (const std::size_t i : open_outputs_) {
       Slot& slot = outputs_[i];
-      const TensorDesc& desc = program_->outputs()[i];
-      if (slot.is_new) {
-        const Shape before = std::move(slot.result.shape);
-        CORELANE_TRY(fetch(slot, i));
-        if (slot.result.shape != before) steady_runs_ = 0;
-      }
+      if (!slot.is_new) continue;
+      const Shape before = slot.result.shape;
+      CORELANE_TRY(fetch(slot, i));
+      slot.is_new = false;
+      if (slot.result.shape != before) steady = 0;
+    }
+    for (const std::size_t i : open_outputs_) {
+      const Slot& slot = outputs_[i];
       if (slot.bound.data == nullptr) continue;
       if (slot.result.size > slot.bound.size)
-        return memory_too_small(desc, slot.result.size, slot.result.shape, slot.bound.size);
+        return memory_too_small(program_->outputs()[i], slot.result.size, slot.result.shape,
+                                slot.bound.size);
       if (slot.result.size > 0) std::memcpy(slot.bound.data, slot.result.data, slot.result.size);
     }
     copy_passed();
+    steady_runs_ = steady;
     return {};
   }
 

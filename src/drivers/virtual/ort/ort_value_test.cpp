@@ -156,6 +156,44 @@ TEST(OrtValues, RanksThatAreNotDeclaredAreThoseOfTheRun) {
   }
 }
 
+/// Each ended the process; where a rank is declared the run was refused.
+TEST(OrtValues, EmptyTensorsThatTheEngineCannotTakeAreRefusedWithoutADeclaredRankToo) {
+  const Opened unique(
+      NetworkBuilder()
+          .typed_input("x", kFloats)
+          .node("Unique", {"x"}, {"y"}, "unlike", {NetworkBuilder::int_attribute("axis", 0)})
+          .typed_output("y", kFloats)
+          .bytes());
+  const Opened steps(NetworkBuilder()
+                         .typed_input("x", kFloats)
+                         .floats("w", {1, 3, 1}, {1, 1, 1})
+                         .floats("r", {1, 3, 1}, {1, 1, 1})
+                         .node("GRU", {"x", "w", "r"}, {"all", "y"}, "steps",
+                               {NetworkBuilder::int_attribute("hidden_size", 1)})
+                         .output("y", {1, -1, 1})
+                         .bytes());
+  const auto run = [](const Opened& opened, const Shape& shape, std::size_t elements) {
+    static const float numbers[4] = {1, 2, 3, 4};
+    ValueBuilder builder;
+    const ByteVector bytes =
+        builder.tensor({numbers, elements * sizeof(float), DType::kF32, shape, {}, {}})
+            .finish()
+            .value();
+    void* const data = const_cast<std::byte*>(bytes.data());
+    EXPECT_TRUE(
+        opened.request->set_input(0, {data, bytes.size(), flat_view(bytes).shape, nullptr}).ok());
+    return opened.request->run(1);
+  };
+  for (int round = 0; round < 2; ++round) {
+    const Status slices = run(unique, Shape{3, 0}, 0);
+    EXPECT_EQ(slices.code(), Code::kUnsupported);
+    EXPECT_THAT(slices.message(), HasSubstr("node unlike (Unique)"));
+    EXPECT_TRUE(run(unique, Shape{2, 2}, 4).ok());
+    EXPECT_THAT(run(steps, Shape{2, 0, 1}, 0).message(), HasSubstr("steps (GRU)"));
+    EXPECT_TRUE(run(steps, Shape{2, 1, 1}, 2).ok());
+  }
+}
+
 TEST(OrtValues, BoundMemoryThatIsTooSmallIsSaid) {
   const Opened opened(same_strings());
   ByteVector room(8);
