@@ -38,7 +38,10 @@ class YieldingRequest final : public device::LaneRequest {
     used_ = first_.get();
     running_.store(used_);
     Status status = first_->run(core_bits);
-    if (status.code() != Code::kOutOfRange) return status;
+    if (status.code() != Code::kOutOfRange) {
+      second_.reset();  // It holds what was bound for its run.
+      return status;
+    }
     if (const Status bound = bind_second(); !bound.ok())
       return error(status.code(), "{}; the other engine does not take the run either: {}",
                    status.message(), bound.message());
@@ -51,6 +54,8 @@ class YieldingRequest final : public device::LaneRequest {
       return error(Code::kCancelled, "the run was abandoned while the other engine was prepared");
     return second_->run(core_bits);
   }
+  /// The first engine says so of runs that it computes.
+  bool is_brief() const noexcept override { return first_->is_brief(); }
   void abandon() noexcept override {
     abandoned_.store(true);
     running_.load()->abandon();
@@ -77,7 +82,7 @@ class YieldingRequest final : public device::LaneRequest {
 
   const std::shared_ptr<YieldingProgram> program_;
   const std::unique_ptr<device::LaneRequest> first_;
-  std::unique_ptr<device::LaneRequest> second_;  ///< Made at the first need.
+  std::unique_ptr<device::LaneRequest> second_;  ///< From its run to the first one's next.
   const std::size_t width_;
   const std::size_t core_;
   std::vector<device::TensorRef> inputs_;

@@ -258,6 +258,37 @@ TEST(DirectNetwork, OpenShapesRunTheFormOfTheBoundShape) {
   EXPECT_FALSE(bound.ok() && r->run(1).ok());
 }
 
+/// A buffer of a large run lived as long as the context.
+TEST(DirectNetwork, WhatTheEngineHadIsLetGoAtTheNextRunWithoutIt) {
+  const auto program =
+      make_virtual_engine(1)->prepare(onnx_image(NetworkBuilder()
+                                                     .input("x", {-1, 2})
+                                                     .floats("c", {2}, {10, 20})
+                                                     .node("Add", {"x", "c"}, {"y"})
+                                                     .output("y", {-1, 2})
+                                                     .bytes()),
+                                      {});
+  ASSERT_TRUE(program);
+  const auto r = request(**program);
+  for (int round = 0; round < 2; ++round) {
+    auto large = std::make_shared<std::vector<float>>(200000, 1.0F);
+    const std::weak_ptr<std::vector<float>> held = large;
+    device::TensorRef tensor = tensor_ref(*large, {100000, 2});
+    tensor.keep_alive = large;
+    ASSERT_TRUE(r->set_input(0, tensor).ok());
+    tensor.keep_alive.reset();
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_EQ(floats_of(*r, 0)[199999], 21.0F);
+    large.reset();
+    std::vector<float> small{1, 2};
+    ASSERT_TRUE(r->set_input(0, tensor_ref(small, {1, 2})).ok());
+    EXPECT_FALSE(r->is_brief());
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_EQ(floats_of(*r, 0), (std::vector<float>{11, 22}));
+    EXPECT_TRUE(held.expired());
+  }
+}
+
 TEST(DirectNetwork, TheEngineServesLayerTimesAndOtherPrecisions) {
   device::PrepareOptions options;
   options.profile_layers = true;

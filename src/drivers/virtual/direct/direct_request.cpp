@@ -60,6 +60,7 @@ class DirectRequest final : public device::LaneRequest {
       changed_ = false;
     }
     if (!network_) return run_engine(core_bits);
+    if (by_engine_) rest_engine();
     by_engine_ = false;
     network_->run(input_data_, output_data_, scratch_.data());
     ran_ = true;
@@ -142,6 +143,17 @@ class DirectRequest final : public device::LaneRequest {
     for (std::size_t i = 0; i < outputs_.size(); ++i)
       CORELANE_TRY(engine_->set_output(i, outputs_[i]));
     return engine_->run(core_bits);
+  }
+
+  /// The engine's request lets go of what was bound to it: its owner may be waiting for that.
+  void rest_engine() {
+    if (engine_ == nullptr) return;
+    bool rests = true;
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      rests = rests && engine_->set_input(i, {}).ok();
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      rests = rests && engine_->set_output(i, {}).ok();
+    if (!rests) engine_.reset();
   }
 
   std::shared_ptr<const device::LaneProgram> program_;
