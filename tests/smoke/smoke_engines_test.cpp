@@ -174,6 +174,38 @@ TEST(SmokeEngines, ASetOfShapesWithoutElementsRunsOnTheSecondEngine) {
     EXPECT_EQ(shape_of_run(program, rows), (Shape{rows, 1}));
 }
 
+// OpenVINO gave the numbers of the run before, or bytes that nobody wrote.
+TEST(SmokeEngines, ARunWithoutElementsOfAnOpenDimensionIsTheOtherEngines) {
+  const std::string model = OnnxBuilder()
+                                .input("x", {"n"})
+                                .output("y", {"m"})
+                                .constant<std::int64_t>("edges", {2}, testing::kOnnxInt64, {1, 2})
+                                .constant<float>("seven", {}, testing::kOnnxFloat, {7.0F})
+                                .node("Pad", {"x", "edges", "seven"}, {"y"})
+                                .build("edges");
+  const Program program = load(model, on(own_device()));
+  ASSERT_TRUE(program.engine().engine.starts_with("OpenVINO ")) << program.engine().engine;
+  Context context = program.new_context().value();
+  const std::vector<float> x = {1, 3};
+  for (int round = 0; round < 3; ++round) {
+    for (const std::int64_t size : {2, 0}) {
+      ASSERT_TRUE(context.bind_input(0, in_view(x, Shape{size})).ok());
+      const Status ran = context.run();
+      ASSERT_TRUE(ran.ok()) << ran.to_string();
+      EXPECT_EQ(floats_of(*context.output(0)),
+                size == 2 ? (std::vector<float>{7, 1, 3, 7, 7}) : (std::vector<float>{7, 7, 7}));
+    }
+  }
+  LoadOptions options = on(own_device());
+  options.engine = "openvino";
+  const Program alone = Program::load(as_byte_span(model), options).value();
+  Context refuses = alone.new_context().value();
+  ASSERT_TRUE(refuses.bind_input(0, in_view(x, Shape{0})).ok());
+  const Status refused = refuses.run();
+  EXPECT_EQ(refused.code(), Code::kOutOfRange);
+  EXPECT_EQ(refused.detail(Detail::kInput), "x");
+}
+
 /// Its parts are prepared for the shapes of the run.
 TEST(SmokeEngines, ANetworkInPartsRunsWithoutElements) {
   const std::vector<CutNames> cuts = {{"r"}};

@@ -32,9 +32,11 @@ Status refused_by_both(const Status& refused, const Status& other) {
       .with(Detail::kOperator, std::string(refused.detail(Detail::kOperator)));
 }
 
-bool takes_wide_integers(const device::LaneProgram& program) {
-  return std::ranges::any_of(program.inputs(),
-                             [](const TensorDesc& desc) { return may_be_wide(desc.dtype); });
+/// Runs may bring integers beyond 32 bits, or inputs without elements.
+bool may_yield(const device::LaneProgram& program) {
+  return std::ranges::any_of(program.inputs(), [](const TensorDesc& desc) {
+    return may_be_wide(desc.dtype) || !desc.shape.is_static();
+  });
 }
 
 }  // namespace
@@ -81,7 +83,7 @@ ChosenEngine::Prepared ChosenEngine::prepare_first(const device::Image& image,
                                                    const device::PrepareOptions& options,
                                                    bool alone) {
   CORELANE_ASSIGN(auto program, first_->prepare(image, options));
-  if (alone || !takes_wide_integers(*program)) return program;
+  if (alone || !may_yield(*program)) return program;
   return std::make_shared<YieldingProgram>(
       std::move(program), [image, options, second = second_]() -> Prepared {
         CORELANE_ASSIGN(const device::OpenedEngine opened, second->get());

@@ -35,7 +35,7 @@ class ChosenEngine final : public device::LaneEngine {
 
  private:
   using Prepared = Result<std::shared_ptr<device::LaneProgram>>;
-  /// On the first engine. Runs whose values it would get wrong are the second one's, unless the
+  /// On the first engine. Runs that it would get wrong are the second one's, unless the
   /// first one was asked for `alone`.
   Prepared prepare_first(const device::Image& image, const device::PrepareOptions& options,
                          bool alone);

@@ -1,4 +1,4 @@
-/// A program of the first engine whose runs go to the second one where their values ask for it.
+/// A program of the first engine whose runs go to the second one where their inputs ask for it.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 namespace corelane::drivers::virtual_npu {
 
 /// A run that the first engine refuses with kOutOfRange, before it has computed anything, is the
-/// second engine's: integers beyond 32 bits are such values. The second engine's program is made at
-/// the first such run. Any thread.
+/// second engine's: integers beyond 32 bits are for it, and inputs without elements. The second
+/// engine's program is made at the first such run. Any thread.
 class YieldingProgram final : public ChosenProgram,
                               public std::enable_shared_from_this<YieldingProgram> {
  public:

@@ -58,6 +58,9 @@ std::shared_ptr<const DirectNetwork> DirectForms::find(const std::vector<Shape>&
 /// Shapes that do not fit throw here and, when they run, in the engine, which gives the reason.
 std::shared_ptr<const DirectNetwork> DirectForms::make_for(const std::vector<Shape>& shapes) const
     try {
+  // The engine's request knows which inputs may have no elements.
+  if (std::ranges::any_of(shapes, [](const Shape& shape) { return shape.elements() == 0U; }))
+    return nullptr;
   const auto network = network_->clone();
   const auto wanted = wanted_shapes(*network, inputs_, shapes);
   if (!wanted.empty()) network->reshape(wanted);

@@ -129,8 +129,7 @@ bool is_empty(const ov::PartialShape& shape) {
 }
 
 constexpr std::string_view kNotOfNothing =
-    "which the engine does not compile; leave the dimension of 0 open, or let the other engine "
-    "compute it (engine=onnxruntime)";
+    "which the engine does not compile; let the other engine compute it (engine=onnxruntime)";
 
 /// A Gather or a Transpose of a value without elements, in a body too; null where there is none.
 /// The one ends the process while it is compiled, the other makes other shapes.
@@ -225,7 +224,8 @@ Status check_conversions(const PatchedModel& patched) {
 }  // namespace
 
 /// Where the engine reads or compiles many an operator for a fixed size of 0, the process ends, the
-/// engine does not return, or shapes are wrong. With an open size it computes runs of no elements.
+/// engine does not return, or shapes are wrong. Runs without elements of an open size:
+/// empty_inputs.h.
 Status check_elements(const PatchedModel& patched, std::span<const TensorDesc> inputs) {
   // The other engine has no largest and no smallest of no bools, which this one computes.
   const auto is_all = [&](std::string_view op) {

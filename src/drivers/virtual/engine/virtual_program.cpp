@@ -58,7 +58,8 @@ Status VirtualProgram::build(bool direct) {
   CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs, BoundTypes::kNumbers));
   CORELANE_TRY(check_elements(patched, inputs_));
   shapes_ = shapes_text(inputs_);
-  CORELANE_ASSIGN(bounds_, index_bounds(as_byte_span(patched.bytes), patched.inputs));
+  CORELANE_ASSIGN(given_.bounds, index_bounds(as_byte_span(patched.bytes), patched.inputs));
+  CORELANE_ASSIGN(given_.may_be_empty, inputs_that_may_be_empty(patched));
   if (!patched.custom_nodes.empty())
     operators_ = std::make_shared<HostOperators>(patched.custom_nodes, options_.host_operators);
   const bool large = lanes_ > 1 && patched.constant_bytes > options_.replicate_limit / (lanes_ - 1);
@@ -286,21 +287,24 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::new_request(std::si
                              [this, width, core] { return engine_request(width, core); });
 }
 
-/// Reads the network once more, without its large constants, at the first run of open shapes.
+/// Reads the network once more, without its large constants, at the first run of open shapes. A run
+/// for which there is no memory to do that fails, and the next one tries again.
 Status VirtualProgram::check_shapes(const std::vector<Shape>& shapes) {
-  Status made;
-  std::call_once(shape_check_made_, [&] {
-    const auto make = [&]() -> Status {
-      CORELANE_ASSIGN(const PatchedModel patched, patch());
-      CORELANE_ASSIGN(const auto network, read_network(patched, operators_));
-      shape_check_ = std::make_unique<ShapeCheck>(network, inputs_);
-      return {};
-    };
-    made = engine_call("reading the network for its shapes", Code::kInternal, make);
-  });
-  // The engine has compiled this network; where the check cannot be made, its own checks decide.
-  if (!made.ok()) log::warn(kPart, "shapes are not checked: {}", made.to_string());
-  return shape_check_ == nullptr ? Status() : shape_check_->check(shapes);
+  using Made = Result<std::shared_ptr<ShapeCheck>>;
+  const auto make = [&]() -> Made {
+    CORELANE_ASSIGN(const PatchedModel patched, patch());
+    CORELANE_ASSIGN(const auto network, read_network(patched, operators_));
+    return std::make_shared<ShapeCheck>(network, inputs_);
+  };
+  const auto make_once = [&]() -> Made {
+    Made made = engine_call("reading the network for its shapes", Code::kInternal, make);
+    if (made || made.error().code() == Code::kOutOfMemory) return made;
+    // The engine has compiled this network; where it refuses it now, its own checks decide.
+    log::warn(kPart, "shapes are not checked: {}", made.error().to_string());
+    return std::shared_ptr<ShapeCheck>();
+  };
+  CORELANE_ASSIGN(const auto check, shape_check_.get({}, make_once));
+  return check == nullptr ? Status() : check->check(shapes);
 }
 
 /// Replicated programs need a copy for each core that may run, all others one.

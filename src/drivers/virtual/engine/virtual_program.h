@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +23,7 @@
 #include "drivers/virtual/direct/direct_forms.h"
 #include "drivers/virtual/engine/compiled_copy.h"
 #include "drivers/virtual/engine/constants_in_place.h"
+#include "drivers/virtual/engine/empty_inputs.h"
 #include "drivers/virtual/engine/host_node.h"
 #include "drivers/virtual/engine/shape_check.h"
 
@@ -63,9 +63,12 @@ class VirtualProgram final : public device::LaneProgram,
   /// those).
   const std::vector<int>& engine_inputs() const noexcept { return ports_.engine_inputs; }
   /// Of the inputs: this engine does not look at the indices of a Gather.
-  const std::vector<IndexBound>& bounds() const noexcept { return bounds_; }
+  const std::vector<IndexBound>& bounds() const noexcept { return given_.bounds; }
+  /// Of the inputs, those that runs may have without elements; of an input of fixed size it says
+  /// nothing.
+  const std::vector<bool>& may_be_empty() const noexcept { return given_.may_be_empty; }
   HostOperators* host_operators() const noexcept { return operators_.get(); }
-  /// kShapeMismatch where shapes of the inputs, one for each, do not fit the network.
+  /// kShapeMismatch where shapes of the inputs, one for each, do not fit the network; kOutOfMemory.
   Status check_shapes(const std::vector<Shape>& shapes);
   bool profiled() const noexcept { return options_.profile_layers; }
   /// Whether the engine may end a run between two nodes. Not where a shape is open, an inner one
@@ -90,6 +93,11 @@ class VirtualProgram final : public device::LaneProgram,
   struct Ports {
     std::vector<int> engine_inputs;
     std::vector<TensorDesc> outputs;
+  };
+  /// What runs may bring, of the inputs.
+  struct GivenInputs {
+    std::vector<IndexBound> bounds;
+    std::vector<bool> may_be_empty;
   };
   struct Runs {
     bool never_throw = false;  ///< See network.h.
@@ -131,7 +139,7 @@ class VirtualProgram final : public device::LaneProgram,
   ConstantsInPlace in_place_;
   std::vector<TensorDesc> inputs_;
   Ports ports_;
-  std::vector<IndexBound> bounds_;
+  GivenInputs given_;
   std::shared_ptr<HostOperators> operators_;
   std::shared_ptr<DirectForms> direct_;  ///< Null: the engine runs it.
   bool shared_ = false;
@@ -142,8 +150,8 @@ class VirtualProgram final : public device::LaneProgram,
 
   std::atomic<std::size_t> run_bytes_{0};
 
-  std::once_flag shape_check_made_;
-  std::unique_ptr<ShapeCheck> shape_check_;  ///< Made by the first run of open shapes.
+  /// Made by the first run of open shapes; null: the engine's own checks decide.
+  OnceMap<std::monostate, std::shared_ptr<ShapeCheck>> shape_check_{LockRank::kLeaf};
 
   OnceMap<Key, CopyPtr> copies_{LockRank::kLeaf};  ///< All of them, `first_` too.
   mutable Mutex left_mutex_{LockRank::kLeaf};

@@ -89,8 +89,8 @@ class VirtualRequest final : public device::LaneRequest {
     request_ = model.create_infer_request();
   }
 
-  /// The engine looks for it between two nodes. A run that may not end there goes on to its end, and
-  /// nobody takes its results.
+  /// The engine looks for it between two nodes. A run that may not end there goes on to its end,
+  /// and nobody takes its results.
   void abandon() noexcept override {
     auto running = State::kRunning;
     if (state_.compare_exchange_strong(running, State::kAbandoned)) copy_->abandoned().begin();
@@ -264,11 +264,22 @@ class VirtualRequest final : public device::LaneRequest {
       known = false;
     }
     if (known) return {};
+    if (Status status = check_elements(); !status.ok()) {
+      checked_.clear();
+      return status;
+    }
     measure_ = measured_.size() < kMostMeasured &&
                std::find(measured_.begin(), measured_.end(), checked_) == measured_.end();
     Status status = program_->check_shapes(checked_);
     if (!status.ok()) checked_.clear();
     return status;
+  }
+
+  Status check_elements() const {
+    for (const std::size_t index : open_inputs_)
+      if (!program_->may_be_empty()[index] && checked_[index].elements() == std::size_t{0})
+        return refuse_empty(program_->inputs()[index].name, checked_[index]);
+    return {};
   }
 
   Status infer() {
@@ -342,8 +353,7 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::engine_request(std:
   CORELANE_ASSIGN(CopyPtr copy, copy_for(width, core));
   using Made = Result<std::unique_ptr<device::LaneRequest>>;
   return engine_call("making a request of the engine", Code::kEngineFailed, [&]() -> Made {
-    return std::make_unique<VirtualRequest>(shared_from_this(), std::move(copy),
-                                            runs_.never_throw);
+    return std::make_unique<VirtualRequest>(shared_from_this(), std::move(copy), runs_.never_throw);
   });
 }
 
