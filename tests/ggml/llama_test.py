@@ -118,6 +118,16 @@ class Text(Llama):
             with self.subTest(layers=layers):
                 self.expect_cpu_text("-fa", "on", "-ngl", layers, weights=weights)
 
+    def test_products_are_those_of_the_list(self):
+        # A weight of 1536 rows is one of two in each layer, which their names tell apart.
+        for pair, weights in (({"src0": {"row": 1536, "col": 576}}, 2 * (LAYERS - 1)),
+                              ({"src0": {"row": 1536, "col": 576}, "name": "ffn_up"}, LAYERS - 1),
+                              ({"name": "ffn_up-3"}, 1), ({"name": "none"}, 0)):
+            with self.subTest(pair), tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+                json.dump({"pairs": [pair]}, file)
+                file.flush()
+                self.expect_cpu_text("-fa", "on", weights=weights, GGML_RKNN_FILTER=file.name)
+
     def test_options_of_attention_memory_and_batches(self):
         for arguments in (("-fa", "off"), ("-fa", "on", "-nkvo"), ("-fa", "on", "-lm", "none"),
                           ("-fa", "on", "-lm", "mmap"), ("-fa", "on", "-ub", 512)):

@@ -41,6 +41,11 @@ void read_sizes(const json& pair, const char* name, std::int64_t* sizes) {
   sizes[1] = size_of(matrix, name, "col");
 }
 
+/// `sizes`: rows and columns; 0 stands for any.
+bool takes(const std::int64_t* sizes, const abi::Tensor& matrix) {
+  return (sizes[0] == 0 || sizes[0] == matrix.ne[1]) && (sizes[1] == 0 || sizes[1] == matrix.ne[0]);
+}
+
 bool names(const std::string& name, const char* node) {
   return name.empty() || (std::strncmp(node, name.c_str(), name.size()) == 0 &&
                           (node[name.size()] == '\0' || node[name.size()] == '-'));
@@ -92,14 +97,17 @@ bool Filter::read(const std::string& path, Filter& filter, std::string& why) {
 
 bool Filter::passes(const abi::Tensor& node) const {
   if (all_) return true;
-  const std::int64_t sizes[4] = {node.src[0]->ne[1], node.src[0]->ne[0], node.src[1]->ne[1],
-                                 node.src[1]->ne[0]};
-  for (const Row& row : rows_) {
-    bool same = names(row.name, node.name);
-    for (int i = 0; i < 4; ++i) same = same && (row.sizes[i] == 0 || row.sizes[i] == sizes[i]);
-    if (same) return true;
-  }
-  return false;
+  const abi::Tensor& a = *node.src[1];
+  return std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) {
+    return takes(row.sizes, *node.src[0]) && takes(row.sizes + 2, a) && names(row.name, node.name);
+  });
+}
+
+bool Filter::passes_weight(const abi::Tensor& weight) const {
+  if (all_) return true;
+  return std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) {
+    return takes(row.sizes, weight) && (row.sizes[3] == 0 || row.sizes[3] == weight.ne[0]);
+  });
 }
 
 }  // namespace corelane::ggml

@@ -22,6 +22,9 @@ class Filter {
   static bool read(const std::string& path, Filter& filter, std::string& why);
 
   bool passes(const abi::Tensor& node) const;
+  /// Whether a product with the weight may pass. Hosts that place weights ask with a product of
+  /// their own making, which has no name and any number of rows.
+  bool passes_weight(const abi::Tensor& weight) const;
 
  private:
   struct Row {

@@ -133,16 +133,23 @@ bool enough_rows(const abi::Tensor& weight, std::int64_t rows, bool held) {
   return rows >= kFewRows || (single && plugin().few_rows->go_to_npu(weight));
 }
 
-/// A host that places weights asks with a buffer of no bytes; one that tests asks before there are
-/// any buffers, as one does that plans a graph, whose matrices are then results of other nodes.
+/// A host that places weights asks with a buffer of no bytes.
+bool is_to_be_placed(const abi::Tensor& weight) {
+  const abi::Buffer* const buffer =
+      weight.view_src != nullptr ? weight.view_src->buffer : weight.buffer;
+  return buffer != nullptr && buffer->size == 0;
+}
+
+/// One that tests asks before there are any buffers, as one does that plans a graph, whose matrices
+/// are then results of other nodes.
 /// GPU: only weights in our buffer, so that the host's choice of layers counts.
 Answer check_place(const abi::Tensor& node) {
   const abi::Tensor& weight = *node.src[0];
   const abi::Tensor& root = weight.view_src != nullptr ? *weight.view_src : weight;
-  const abi::Buffer* buffer = root.buffer;
+  const abi::Buffer* const buffer = root.buffer;
   const bool computed = !plugin().host->is_view(root.op);
   if (buffer == nullptr && computed && !plugin().options.accel) return Answer::kNotWeights;
-  if (buffer == nullptr || buffer->size == 0) return Answer::kYes;
+  if (buffer == nullptr || is_to_be_placed(weight)) return Answer::kYes;
   // Its copy on the NPU would stay what it was.
   if (((weight.flags | root.flags) & abi::kFlagParam) != 0) return Answer::kNotWeights;
   const bool held = buffer->buft == buffer_type() && buffer->usage == abi::kUsageWeights;
@@ -172,7 +179,8 @@ Answer can_compute(const abi::Tensor& node) {
   if (b.ne[0] == 0 || !has_rows(b, traits) || !has_rows(a, *host.call.get_type_traits(a.type)) ||
       node.nb[0] != sizeof(float))
     return Answer::kLayout;
-  if (!plugin().filter.passes(node)) return Answer::kFilter;
+  const Filter& filter = plugin().filter;
+  if (!(is_to_be_placed(b) ? filter.passes_weight(b) : filter.passes(node))) return Answer::kFilter;
   return check_place(node);
 }
 
