@@ -248,6 +248,9 @@ float largest_of(const Vectors& row) {
   return std::isnan(first) || std::isnan(last) ? first + last : std::max(first, last);
 }
 
+/// Of the largest element of a row: the inverse of a scale that is smaller is beyond floats.
+constexpr float kLeastScaled = 0x1p-120F;
+
 MM_CLONES void round_all(const float* in, std::size_t count, float factor, std::int8_t* out) {
   for (std::size_t i = 0; i < count; ++i) {
     const float value = in[i] * factor;
@@ -342,9 +345,9 @@ void rotate(float* row, std::size_t count) {
 
 float floats_to_int8(const float* in, std::size_t count, std::int8_t* out) {
   const float largest = largest_of(Vectors(in, count));
-  if (largest == 0 || std::isnan(largest)) {
-    std::memset(out, largest == 0 ? 0 : 1, count);
-    return largest;
+  if (largest < kLeastScaled || std::isnan(largest)) {
+    std::memset(out, std::isnan(largest) ? 1 : 0, count);
+    return std::isnan(largest) ? largest : 0;
   }
   round_all(in, count, 127.0F / largest, out);
   return largest / 127.0F;
@@ -353,9 +356,9 @@ float floats_to_int8(const float* in, std::size_t count, std::int8_t* out) {
 float floats_to_int4(const float* in, std::size_t count, std::uint8_t* out) {
   const Vectors row(in, count);
   const float largest = largest_of(row);
-  if (largest == 0 || std::isnan(largest)) {
-    std::memset(out, largest == 0 ? 0 : 0x11, count / 2);
-    return largest;
+  if (largest < kLeastScaled || std::isnan(largest)) {
+    std::memset(out, std::isnan(largest) ? 0x11 : 0, count / 2);
+    return std::isnan(largest) ? largest : 0;
   }
   const float scale = best_scale_of_int4(row, largest);
   round_pairs(in, count, 1 / scale, out);

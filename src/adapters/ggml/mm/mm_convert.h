@@ -22,9 +22,9 @@ float scale_for_halves(const float* row, std::size_t count);
 /// a block: single large ones, and by the signs what all have in common.
 void rotate(float* row, std::size_t count);
 
-/// Symmetric: out = round(in / scale), within 127; the scale is returned, 0 for a row of zeros. A
-/// row that is not finite gives a scale that is not, so that the products of the row are not
-/// either.
+/// Symmetric: out = round(in / scale), within 127; the scale is returned, 0 for a row of zeros or
+/// of elements below 2^-120. A row that is not finite gives a scale that is not, so that the
+/// products of the row are not either.
 float floats_to_int8(const float* in, std::size_t count, std::int8_t* out);
 
 /// The same within 7, two elements a byte, the first in its low half; an even count. Of a few

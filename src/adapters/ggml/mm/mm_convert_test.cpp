@@ -236,5 +236,17 @@ TEST(MmConvert, RowsOfZerosAndRowsThatAreNotFiniteGiveProductsThatAreTheSame) {
       }
 }
 
+TEST(MmConvert, RowsTooSmallForTheInverseOfAScaleBecomeZeros) {
+  for (const float small : {1e-45F, -1e-40F, 3e-38F, -3e-37F}) {
+    const std::vector<float> row(32, small);
+    std::vector<std::int8_t> out(row.size(), 1);
+    EXPECT_EQ(floats_to_int8(row.data(), row.size(), out.data()), 0) << small;
+    EXPECT_EQ(out[5], 0) << small;
+    std::vector<std::uint8_t> packed(row.size() / 2, 1);
+    EXPECT_EQ(floats_to_int4(row.data(), row.size(), packed.data()), 0) << small;
+    EXPECT_EQ(packed[5], 0) << small;
+  }
+}
+
 }  // namespace
 }  // namespace corelane::ggml
