@@ -390,6 +390,22 @@ TEST_F(Engine, RowsThatMayHaveChangedAreConvertedAnew) {
   EXPECT_LT(error_of(own, b.view, c, 64), 1e-6) << "written by a product";
 }
 
+TEST_F(Engine, RowsThatOverlapAreConvertedAnewWhereOnlyTheLastOfThemIsWritten) {
+  open();
+  auto a = random_matrix(20, 64, RowForm::kFloats, 3);
+  MmMatrix own = a.view;
+  own.row_bytes = 4 * sizeof(float);
+  const auto b = random_matrix(3, 64, RowForm::kHalves, 4);
+  const auto weight = engine_->prepare(b.view, MmType::kF16, nullptr, 0);
+  std::vector<float> c(std::size_t{20} * 3);
+  {
+    MmEngine::Products products(*engine_, b.view, MmType::kF16, weight.get());
+    ASSERT_TRUE(products.multiply(own, a.floats.data() + 80, 3 * sizeof(float)));
+    ASSERT_TRUE(products.multiply(own, c.data(), 3 * sizeof(float)));
+  }
+  EXPECT_LT(error_of(own, b.view, c, 3), 1e-6);
+}
+
 TEST_F(Engine, OnceStoppedItComputesOnTheCpuAlone) {
   open();
   const auto a = random_matrix(20, 64, RowForm::kFloats, 3);

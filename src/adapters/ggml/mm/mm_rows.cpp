@@ -55,7 +55,10 @@ void MmRows::written(const void* begin, std::size_t bytes) {
   const auto& [first, row_bytes, form, rows, bucket, k0, k, padded_k, element] = key_;
   const auto ours = reinterpret_cast<std::uintptr_t>(first);
   const auto theirs = reinterpret_cast<std::uintptr_t>(begin);
-  const std::size_t read = static_cast<std::size_t>(rows) * row_bytes;
+  if (ours == 0) return;
+  const std::size_t element_bytes = form == RowForm::kHalves ? 2 : sizeof(float);
+  const std::size_t read = static_cast<std::size_t>(rows - 1) * row_bytes +
+                           static_cast<std::size_t>(k0 + k) * element_bytes;
   if (ours < theirs + bytes && theirs < ours + read) forget();
 }
 

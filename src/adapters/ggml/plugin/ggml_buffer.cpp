@@ -26,8 +26,19 @@ constexpr std::size_t kAlignment = 64;
 /// Slices are named by an offset of 32 bits.
 constexpr std::size_t kMaxSize = std::size_t{1} << 30;
 
-/// Where a weight lies and how its bytes are meant.
+/// Where a weight lies and how its bytes are meant: type, columns, rows, bytes from row to row.
 using WeightKey = std::tuple<const char*, int, std::int64_t, std::int64_t, std::size_t>;
+
+std::size_t bytes_of_row(int type, std::int64_t columns) {
+  const abi::TypeTraits& traits = *plugin().host->call.get_type_traits(type);
+  return static_cast<std::size_t>(columns / traits.blck_size) * traits.type_size;
+}
+
+/// From the first one to the last: rows may lie apart, or overlap.
+std::size_t bytes_of(const WeightKey& key) {
+  const auto& [first, type, columns, rows, row_bytes] = key;
+  return static_cast<std::size_t>(rows - 1) * row_bytes + bytes_of_row(type, columns);
+}
 
 struct HeldWeight {
   std::shared_ptr<MmWeight> weight;  ///< Null: found no room.
@@ -71,9 +82,8 @@ struct BufferState {
     const auto begin = reinterpret_cast<std::uintptr_t>(data);
     for (auto at = weights.begin(); at != weights.end();) {
       const auto first = reinterpret_cast<std::uintptr_t>(std::get<0>(at->first));
-      const std::size_t bytes =
-          static_cast<std::size_t>(std::get<3>(at->first)) * std::get<4>(at->first);
-      const bool apart = first >= begin ? first - begin >= size : begin - first >= bytes;
+      const bool apart =
+          first >= begin ? first - begin >= size : begin - first >= bytes_of(at->first);
       if (apart) {
         ++at;
         continue;
@@ -143,7 +153,7 @@ void clear(abi::Buffer* buffer, std::uint8_t value) {
   std::memset(state.base, value, buffer->size);
 }
 
-abi::Buffer* make_buffer(BufferState* state, std::size_t size) {
+abi::Buffer* make_buffer(std::unique_ptr<BufferState> state, std::size_t size) {
   abi::BufferInterface iface{};
   iface.free_buffer = free_buffer;
   iface.get_base = get_base;
@@ -152,14 +162,16 @@ abi::Buffer* make_buffer(BufferState* state, std::size_t size) {
   iface.get_tensor = get_tensor;
   iface.cpy_tensor = cpy_tensor;
   iface.clear = clear;
-  return plugin().host->call.backend_buffer_init(buffer_type(), iface, state, size);
+  abi::Buffer* const made =
+      plugin().host->call.backend_buffer_init(buffer_type(), iface, state.get(), size);
+  (void)state.release();
+  return made;
 }
 
 const char* type_name(abi::BufferType*) { return "RKNN"; }
 
 /// Beyond the budget plain memory: the weights in it are copied for the NPU, or stay on the CPU.
-abi::Buffer* alloc_buffer(abi::BufferType*, std::size_t size) {
-  if (size > SIZE_MAX - kAlignment) return nullptr;
+abi::Buffer* allocated(std::size_t size) {
   auto state = std::make_unique<BufferState>();
   const bool whole = size <= kMaxSize && !is_forked();
   state->block = whole ? plugin().engine->device().allocate(size) : nullptr;
@@ -171,7 +183,12 @@ abi::Buffer* alloc_buffer(abi::BufferType*, std::size_t size) {
     if (state->plain == nullptr) return nullptr;
     state->base = static_cast<char*>(state->plain);
   }
-  return make_buffer(state.release(), size);
+  return make_buffer(std::move(state), size);
+}
+
+abi::Buffer* alloc_buffer(abi::BufferType*, std::size_t size) {
+  if (size > SIZE_MAX - kAlignment) return nullptr;
+  return or_else<abi::Buffer*>(nullptr, [size] { return allocated(size); });
 }
 
 std::size_t get_alignment(abi::BufferType*) { return kAlignment; }
@@ -202,9 +219,9 @@ abi::BufferType* buffer_type() {
 }
 
 abi::Buffer* wrap_memory(void* data, std::size_t size) {
-  auto* state = new BufferState;
+  auto state = std::make_unique<BufferState>();
   state->base = static_cast<char*>(data);
-  return make_buffer(state, size);
+  return make_buffer(std::move(state), size);
 }
 
 namespace {
@@ -226,9 +243,7 @@ WeightKey key_of(const abi::Tensor& tensor, const void* data) {
 /// all of its bytes. Few enough to cost nothing beside a product.
 std::uint64_t sample_of(const abi::Tensor& tensor, const MmMatrix& matrix) {
   constexpr std::uint64_t kPlaces = 8;
-  const abi::TypeTraits& traits = *plugin().host->call.get_type_traits(tensor.type);
-  const std::uint64_t row_bytes =
-      static_cast<std::uint64_t>(tensor.ne[0] / traits.blck_size) * traits.type_size;
+  const std::uint64_t row_bytes = bytes_of_row(tensor.type, tensor.ne[0]);
   const std::uint64_t width = std::min<std::uint64_t>(row_bytes, 8);
   const auto last_row = static_cast<std::uint64_t>(matrix.rows - 1);
   std::uint64_t sample = 0;

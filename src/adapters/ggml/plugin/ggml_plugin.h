@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -46,6 +47,17 @@ abi::BufferType* buffer_type();
 /// A backend of the device, freed by its interface.
 abi::Backend* make_backend();
 bool is_ours(const abi::Backend* backend);
+
+/// What `call` returns, or `otherwise` where it throws: no exception may leave a function that a
+/// host calls.
+template <class Result, class Call>
+Result or_else(Result otherwise, Call&& call) {
+  try {
+    return call();
+  } catch (const std::exception&) {
+    return otherwise;
+  }
+}
 
 /// Where one matrix of a tensor begins.
 inline const char* matrix_at(const abi::Tensor& tensor, std::int64_t i2, std::int64_t i3) {

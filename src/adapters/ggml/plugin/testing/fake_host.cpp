@@ -3,6 +3,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 #include "adapters/ggml/mm/mm_convert.h"
 #include "adapters/ggml/plugin/ggml_abi2.h"
@@ -63,6 +64,16 @@ const abi::TypeTraits& traits_of(int type) {
 std::vector<std::string>& fake_log() {
   static std::vector<std::string> lines;
   return lines;
+}
+
+std::function<void()>& fake_on_line() {
+  static std::function<void()> called;
+  return called;
+}
+
+bool& fake_lacks_memory() {
+  static bool lacks = false;
+  return lacks;
 }
 
 std::string& fake_version() {
@@ -130,6 +141,7 @@ FAKE_EXPORT abi::Tensor* ggml_graph_node(abi::Graph* graph, int index) {
 
 FAKE_EXPORT abi::Buffer* ggml_backend_buffer_init(abi::BufferType* type, abi::BufferInterface iface,
                                                   void* context, std::size_t size) {
+  if (fake_lacks_memory()) throw std::bad_alloc();
   return new abi::Buffer{iface, type, context, size, abi::kUsageAny};
 }
 
@@ -146,6 +158,7 @@ FAKE_EXPORT void ggml_log_internal(int, const char* format, ...) {
   std::vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
   fake_log().push_back(line);
+  if (fake_on_line()) fake_on_line()();
 }
 
 }  // extern "C"

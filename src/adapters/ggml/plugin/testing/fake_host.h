@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ inline constexpr int kFakeFewBits = 2;
 
 /// The lines that the plugin wrote to the host's log.
 std::vector<std::string>& fake_log();
+/// Called with each of them, as what a program gives to ggml_log_set().
+std::function<void()>& fake_on_line();
+/// Whether the host has no memory for what describes a buffer.
+bool& fake_lacks_memory();
 /// What ggml_version() says: FAKE_GGML_VERSION of the environment, else 0.25.3.
 std::string& fake_version();
 
