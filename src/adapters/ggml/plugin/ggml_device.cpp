@@ -36,9 +36,8 @@ bool refuses_forked() {
 
 /// Products one after another, in the caller's thread; nodes between them only look at memory in
 /// another way. A host that asks for another operator all the same has not asked supports_op.
-int graph_compute(abi::Backend*, abi::Graph* graph) {
+int compute_nodes(abi::Graph* graph) {
   const Host& host = *plugin().host;
-  if (refuses_forked()) return abi::kStatusFailed;
   const int count = host.call.graph_n_nodes(graph);
   plugin().engine->begin_group();
   try {
@@ -57,6 +56,13 @@ int graph_compute(abi::Backend*, abi::Graph* graph) {
     return abi::kStatusFailed;
   }
   return abi::kStatusSuccess;
+}
+
+int graph_compute(abi::Backend*, abi::Graph* graph) {
+  if (refuses_forked()) return abi::kStatusFailed;
+  const int status = compute_nodes(graph);
+  log_pending();
+  return status;
 }
 
 const char* device_name(abi::Device*) { return kName; }
@@ -83,16 +89,19 @@ void device_props(abi::Device* device, abi::DeviceProps* props) {
   props->caps.mmap_support = true;
 }
 
-abi::Backend* device_init(abi::Device*, const char*) { return make_backend(); }
+abi::Backend* device_init(abi::Device*, const char*) {
+  return or_else<abi::Backend*>(nullptr, make_backend);
+}
 abi::BufferType* device_buffer_type(abi::Device*) { return buffer_type(); }
 
 abi::Buffer* device_wrap(abi::Device*, void* data, std::size_t size, std::size_t) {
-  return wrap_memory(data, size);
+  return or_else<abi::Buffer*>(nullptr, [&] { return wrap_memory(data, size); });
 }
 
 bool supports_op(abi::Device*, const abi::Tensor* node) {
   if (refuses_forked()) return false;
-  const Answer answer = can_compute(*node);
+  const Answer answer = or_else(Answer::kMemory, [node] { return can_compute(*node); });
+  log_pending();
   if (node->op == plugin().host->op_mul_mat) plugin().stats.count(answer);
   return answer == Answer::kYes;
 }

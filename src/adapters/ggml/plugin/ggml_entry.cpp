@@ -66,7 +66,7 @@ bool open_library(Plugin& made) {
   if (library != nullptr)
     made.engine = MmEngine::create(
         std::move(library), made.options.engine,
-        [](const std::string& line) { log_line(abi::kLogWarn, line); }, why);
+        [](const std::string& line) { log_later(abi::kLogWarn, line); }, why);
   if (made.engine == nullptr) log_line(abi::kLogError, why);
   return made.engine != nullptr;
 }
@@ -113,7 +113,7 @@ bool start(const void* caller) {
       [](const std::vector<abi::Tensor>& weights) {
         return time_on_cpu(*plugin().host, weights, plugin().engine->threads());
       },
-      [](const std::string& line) { log_line(abi::kLogInfo, line); });
+      [](const std::string& line) { log_later(abi::kLogInfo, line); });
   g_plugin = made.release();
   if (!g_plugin->options.stats.empty()) std::atexit(write_stats);
   return true;

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "adapters/ggml/plugin/ggml_abi2.h"
 #include "adapters/ggml/plugin/ggml_abi3.h"
@@ -37,6 +39,17 @@ constexpr Range kKnown[] = {{10, 25, abi2::kApiVersion}, {27, 27, abi3::kApiVers
 
 Host g_host;
 bool g_found = false;
+
+struct PendingLines {
+  std::mutex mutex;
+  std::vector<std::pair<abi::LogLevel, std::string>> lines;
+};
+
+/// Never destroyed: threads may compute until the end.
+PendingLines& pending() {
+  static PendingLines& one = *new PendingLines;
+  return one;
+}
 
 #ifdef GGML_RKNN_LINKED
 /// The host is the program that this is linked into; a static one exports nothing.
@@ -128,6 +141,20 @@ void log_line(abi::LogLevel level, const std::string& line) {
     g_host.call.log_internal(level, "RKNN: %s\n", line.c_str());
   else
     write_line(stderr, "RKNN: " + line);
+}
+
+void log_later(abi::LogLevel level, const std::string& line) {
+  const std::lock_guard<std::mutex> lock(pending().mutex);
+  pending().lines.emplace_back(level, line);
+}
+
+void log_pending() {
+  std::vector<std::pair<abi::LogLevel, std::string>> lines;
+  {
+    const std::lock_guard<std::mutex> lock(pending().mutex);
+    lines.swap(pending().lines);
+  }
+  for (const auto& [level, line] : lines) log_line(level, line);
 }
 
 }  // namespace corelane::ggml

@@ -53,12 +53,18 @@ struct HostVersion {
 HostVersion look_up_version(const std::string& version, std::string& why);
 
 /// The host that the code at `caller` belongs to: its file is asked first, with the libraries that
-/// it was linked to, so that of two hosts in one process each gets its own. Null, with one line in
-/// `why`, where it lacks a function or has another version (`any_version` then takes it all the
-/// same). Made once.
+/// it was linked to, since a process may have others. Null, with one line in `why`, where it lacks
+/// a function or has another version (`any_version` then takes it all the same). Made once: a
+/// second host gets the first one.
 const Host* find_host(const void* caller, bool any_version, std::string& why);
 
-/// One line, to the host's log where it has one, else to stderr.
+/// One line, to the host's log where it has one, else to stderr. A host's log may call functions of
+/// the user, which may wait for whoever holds a lock: see log_later().
 void log_line(abi::LogLevel level, const std::string& line);
+/// For callers that hold a lock, in a process that was not forked: the line is told by the next
+/// log_pending(). Any thread.
+void log_later(abi::LogLevel level, const std::string& line);
+/// Tells what log_later() has kept. The caller holds no lock.
+void log_pending();
 
 }  // namespace corelane::ggml

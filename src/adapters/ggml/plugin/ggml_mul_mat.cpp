@@ -185,10 +185,10 @@ Answer can_compute(const abi::Tensor& node) {
 }
 
 void trace(const abi::Tensor& node, const abi::Tensor& a, MmType type, bool weight, bool on_npu) {
-  log_line(abi::kLogInfo, std::string(node.name) + ": M " + std::to_string(a.ne[1]) + ", K " +
-                              std::to_string(a.ne[0]) + ", N " + std::to_string(node.ne[0]) + ", " +
-                              name_of(type) + (weight ? ", weight" : "") +
-                              (on_npu ? "" : ", computed on the CPU"));
+  log_later(abi::kLogInfo, std::string(node.name) + ": M " + std::to_string(a.ne[1]) + ", K " +
+                               std::to_string(a.ne[0]) + ", N " + std::to_string(node.ne[0]) +
+                               ", " + name_of(type) + (weight ? ", weight" : "") +
+                               (on_npu ? "" : ", computed on the CPU"));
 }
 
 /// exit() may come while another thread computes. The libraries below make some of their statics at
