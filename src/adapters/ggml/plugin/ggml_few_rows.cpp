@@ -26,6 +26,9 @@ bool FewRows::go_to_npu(const abi::Tensor& weight) {
                                  [&](const abi::Tensor& one) { return one.data == weight.data; });
   if (!known) {
     state.weights.push_back(weight);
+    abi::Tensor& kept = state.weights.back();
+    if (kept.view_src != nullptr) kept.buffer = kept.view_src->buffer;
+    kept.view_src = nullptr;  // It may go before its buffer does, which forget_weights() tells.
     state.elements += weight.ne[0] * weight.ne[1];
   }
   if (!again && state.elements < kEnoughElements && state.weights.size() < kEnoughWeights)
