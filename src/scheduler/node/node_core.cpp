@@ -30,10 +30,13 @@ NodeCore::NodeCore(const NodeSettings& settings, std::unique_ptr<Stage> stage,
                    std::shared_ptr<Clock> clock)
     : clock_(std::move(clock)),
       stage_(std::move(stage)),
-      what_(fmt::format("node '{}'", settings.name)),
       callbacks_(
           std::make_shared<dispatch::CallbackThread>(clock_, "corelane-answer", "scheduler")),
-      table_(groups_of(*stage_, settings), settings) {}
+      table_(groups_of(*stage_, settings), settings) {
+  set_name(settings.name);
+}
+
+void NodeCore::set_name(std::string_view name) { what_ = fmt::format("node '{}'", name); }
 
 /// The instances first: their threads may still be at the end of a last call, in this object.
 NodeCore::~NodeCore() {

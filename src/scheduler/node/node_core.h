@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/reserve.h"
@@ -30,6 +31,8 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
   NodeCore(const NodeSettings& settings, std::unique_ptr<Stage> stage,
            std::shared_ptr<Clock> clock);
   ~NodeCore();
+  /// For messages; before the first request.
+  void set_name(std::string_view name);
 
   using Callback = std::function<void(const Ticket&)>;
   /// `outer`: the request that it is run for, where this node is a backend; null: none.
@@ -158,7 +161,7 @@ class NodeCore final : public std::enable_shared_from_this<NodeCore> {
 
   const std::shared_ptr<Clock> clock_;
   std::unique_ptr<Stage> stage_;  ///< Fixed until the destructor.
-  const std::string what_;        ///< "node 'A'": for messages.
+  std::string what_;              ///< "node 'A'": for messages.
   const std::shared_ptr<dispatch::CallbackThread> callbacks_;
   mutable Mutex mutex_{LockRank::kNode};
   std::condition_variable changed_;  ///< A call that ended, a change of settings.

@@ -134,8 +134,19 @@ TEST(Node, AnExceptionFailsItsOwnBatchAlone) {
   EXPECT_EQ(failed.code(), Code::kEngineFailed);
   EXPECT_NE(failed.to_string().find("Scripted"), std::string::npos);
   EXPECT_NE(failed.to_string().find("three"), std::string::npos);
-  EXPECT_NE(failed.to_string().find("node 'model'"), std::string::npos);
   bench.adds_up();
+}
+
+TEST(Node, AFailureNamesTheNodeAndItsBackend) {
+  for (const char* fault : {"fail_every=1", "throw_every=1", "leave_out_every=1"}) {
+    const auto made =
+        Pipeline::from_toml(std::string("[mine]\nbackend=\"Faulty[Identity]\"\n") + fault + "\n");
+    ASSERT_TRUE(made) << made.error().to_string();
+    Dict request = VirtualBench::request(1);
+    const std::string text = made->run(request).to_string();
+    EXPECT_NE(text.find("node 'mine'"), std::string::npos) << text;
+    EXPECT_NE(text.find("backend"), std::string::npos) << text;
+  }
 }
 
 TEST(Node, ABadRequestIsIsolatedWhereTheBackendMayRepeat) {

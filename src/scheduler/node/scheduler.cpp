@@ -30,8 +30,10 @@ class NodeHandle {
         range{made->min(), made->max()},
         scheduler(std::move(made)),
         registry(names) {
-    if (const auto* const base = dynamic_cast<BaselineSchedule*>(scheduler.get()))
-      core = base->core();
+    const auto* const base = dynamic_cast<BaselineSchedule*>(scheduler.get());
+    if (base == nullptr) return;
+    core = base->core();
+    core->set_name(name);
   }
   /// In forward() of its own backend, and where the library destroys values of requests, it cannot
   /// wait for the calls that run: another thread ends it then.
