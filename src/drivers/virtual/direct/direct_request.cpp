@@ -67,6 +67,8 @@ class DirectRequest final : public device::LaneRequest {
     return {};
   }
 
+  bool lost() const noexcept override { return by_engine_ && engine_ && engine_->lost(); }
+
   /// Before the first run a static output has its shape and memory already.
   Result<device::TensorRef> output(std::size_t index) override {
     if (by_engine_) return engine_->output(index);

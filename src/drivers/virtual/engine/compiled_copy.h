@@ -1,10 +1,12 @@
 /// One compiled copy of a network: the engine's object with what it weighs.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
 #include <openvino/runtime/compiled_model.hpp>
+#include <semaphore>
 #include <set>
 #include <string>
 #include <utility>
@@ -51,12 +53,20 @@ class CompiledCopy {
         blob_(std::move(source)),
         kept_constants_(kept_constants),
         heap_growth_(heap_growth),
-        in_place_(std::move(in_place)) {}
+        in_place_(std::move(in_place)),
+        streams_(static_cast<std::ptrdiff_t>(copy_settings.streams)) {}
 
   const ov::CompiledModel& model() const noexcept { return model_; }
   const CopySettings& settings() const noexcept { return settings_; }
   /// A request that is made while one of them runs waits for it, inside of the engine.
   AbandonedRuns& abandoned() const noexcept { return abandoned_; }
+  /// A run of open shapes has failed within the engine, which leaves nodes in its shapes with the
+  /// memory and kernels of an earlier run (OpenVINO 2026.4.1): no run may follow on this copy.
+  void spoil() const noexcept { spoilt_.store(true); }
+  bool is_spoilt() const noexcept { return spoilt_.load(); }
+  /// One for each stream. Who holds one while the engine runs has a stream to itself, and the next
+  /// holder sees what the last one has said of the copy.
+  std::counting_semaphore<>& streams() const noexcept { return streams_; }
   /// Walks the engine's graph at the first call (some ms for a large network).
   Figures figures() const;
 
@@ -68,6 +78,8 @@ class CompiledCopy {
   std::size_t heap_growth_;
   std::set<std::string> in_place_;  ///< Names of constants that lie in the image.
   mutable AbandonedRuns abandoned_;
+  mutable std::atomic<bool> spoilt_{false};
+  mutable std::counting_semaphore<> streams_;
   mutable std::once_flag measured_;
   mutable Figures figures_;
 };

@@ -246,10 +246,12 @@ Result<VirtualProgram::CopyPtr> VirtualProgram::copy_for(std::size_t width, std:
   const Key key = key_for(width, core);
   const auto make = [&] { return make_copy(*first_, settings_for(width, shared_)); };
   auto copy = copies_.get(key, make);
-  if (!copy || (*copy)->abandoned().wait(kHung)) return copy;
-  log::warn(kPart,
-            "a run of network '{}' that was abandoned has not come back; it is compiled again",
-            image_.name);
+  if (!copy) return copy;
+  const bool hangs = !(*copy)->abandoned().wait(kHung);
+  if (!hangs && !(*copy)->is_spoilt()) return copy;
+  log::warn(
+      kPart, "a run of network '{}' that {}; it is compiled again", image_.name,
+      hangs ? "was abandoned has not come back" : "failed has left the engine's shapes wrong");
   copies_.forget(key, *copy);
   {
     const MutexLock lock(left_mutex_);

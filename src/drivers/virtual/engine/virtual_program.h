@@ -155,7 +155,7 @@ class VirtualProgram final : public device::LaneProgram,
 
   OnceMap<Key, CopyPtr> copies_{LockRank::kLeaf};  ///< All of them, `first_` too.
   mutable Mutex left_mutex_{LockRank::kLeaf};
-  /// Left to runs that hang; they weigh as long as a request has them.
+  /// Left to runs that hang, or after one that failed; they weigh as long as a request has them.
   std::vector<std::weak_ptr<const CompiledCopy>> left_ CORELANE_GUARDED_BY(left_mutex_);
   OnceMap<std::monostate, std::shared_ptr<const Blob>> blob_{LockRank::kLeaf};
 };

@@ -204,16 +204,69 @@ TEST(VirtualProgram, ShapesThatOnlyDataDecideAreReportedWhenTheyDoNotFit) {
     const auto program = prepare(onnx_image(bytes), {}, lanes);
     ASSERT_TRUE(program);
     EXPECT_EQ(program->outputs()[0].shape, (Shape{Shape::kOpen, Shape::kOpen}));
-    const auto r = request(*program);
     std::vector<float> x = {1, 2, 3, 4};
     std::vector<std::int64_t> s = {3, 5};
-    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 4})).ok());
-    ASSERT_TRUE(r->set_input(1, tensor_ref(s, {2})).ok());
+    const auto bound = [&] {
+      auto made = request(*program);
+      EXPECT_TRUE(made->set_input(0, tensor_ref(x, {1, 4})).ok());
+      EXPECT_TRUE(made->set_input(1, tensor_ref(s, {2})).ok());
+      return made;
+    };
+    auto r = bound();
     EXPECT_EQ(r->run(1).code(), Code::kEngineFailed) << lanes;
+    EXPECT_FALSE(r->lost()) << "it would fail again";
     s = {2, 2};
+    EXPECT_EQ(r->run(1).code(), Code::kDeviceReset);
+    EXPECT_TRUE(r->lost()) << "so that the job is run on another request";
+    r = bound();
     ASSERT_TRUE(r->run(1).ok());
     EXPECT_EQ(r->output(0)->shape, (Shape{2, 2}));
     EXPECT_THAT(floats_of(*r, 0), ElementsAre(1, 2, 3, 4));
+  }
+}
+
+/// They were refused: nodes had kept the sizes of the run that failed.
+TEST(VirtualProgram, RunsAfterOneThatFailedForItsValuesAreRight) {
+  const std::string bytes =
+      NetworkBuilder()
+          .input("x", {6})
+          .input("y", {-1})
+          .constant("first", {1}, kOnnxInt64, std::string(8, '\0'))
+          .node("NonZero", {"x"}, {"places"})
+          .node("Squeeze", {"places", "first"}, {"p"})
+          .node("Cast", {"p"}, {"c"}, {}, {NetworkBuilder::int_attribute("to", kOnnxFloat)})
+          .node("ReduceSum", {"c"}, {"s"}, {}, {NetworkBuilder::int_attribute("keepdims", 1)})
+          .node("Mul", {"y", "s"}, {"n"})
+          .node("Neg", {"n"}, {"m"})
+          .node("Add", {"c", "m"}, {"z"})
+          .output("z", {-1})
+          .bytes();
+  for (const std::size_t lanes : {std::size_t{1}, kLanes}) {
+    const auto program = prepare(onnx_image(bytes), {}, lanes);
+    ASSERT_TRUE(program);
+    auto r = request(*program);
+    auto other = request(*program);
+    for (const std::int64_t size : {3, 2, 3, 2, 2}) {
+      std::vector<float> x = {1, 1, 1, 0, 0, 0};
+      std::vector<float> y(static_cast<std::size_t>(size), 1.0F);
+      for (auto* const one : {&r, &other}) {
+        Status status;
+        // As the lane does it: a job whose request is lost runs on another one.
+        for (int tries = 0; tries < 2; ++tries) {
+          ASSERT_TRUE((*one)->set_input(0, tensor_ref(x, {6})).ok());
+          ASSERT_TRUE((*one)->set_input(1, tensor_ref(y, {size})).ok());
+          status = (*one)->run(1);
+          if (!(*one)->lost()) break;
+          *one = request(*program);
+        }
+        if (size == 3) {
+          ASSERT_TRUE(status.ok()) << status.to_string();
+          EXPECT_THAT(floats_of(**one, 0), ElementsAre(-3, -2, -1));
+        } else {
+          EXPECT_EQ(status.code(), Code::kEngineFailed);
+        }
+      }
+    }
   }
 }
 

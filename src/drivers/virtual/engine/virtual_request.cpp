@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <openvino/runtime/infer_request.hpp>
+#include <semaphore>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,19 @@ bool same_memory(const device::TensorRef& a, const device::TensorRef& b) {
     request.infer();
   }
 }
+
+class StreamHold {
+ public:
+  explicit StreamHold(std::counting_semaphore<>& streams) : streams_(streams) {
+    streams_.acquire();
+  }
+  ~StreamHold() { streams_.release(); }
+  StreamHold(const StreamHold&) = delete;
+  StreamHold& operator=(const StreamHold&) = delete;
+
+ private:
+  std::counting_semaphore<>& streams_;
+};
 
 /// The caller's memory or, where there is none, a new tensor's. It replaces the tensor that the
 /// request was made with, which would double the memory of every context.
@@ -145,12 +159,7 @@ class VirtualRequest final : public device::LaneRequest {
   /// the heap by the first run of each counts as the program's memory, which the engine does not
   /// report.
   Status run(std::uint64_t /*core_bits*/) override {
-    if (!copy_->abandoned().wait(kHung)) {
-      lost_ = true;
-      return error(Code::kDeviceReset,
-                   "an earlier run of the network hangs in the engine; this one needs a request "
-                   "of its own");
-    }
+    if (!copy_->abandoned().wait(kHung)) return lose("hangs in");
     for (const std::size_t index : wide_inputs_) CORELANE_TRY(check_width(index));
     for (const IndexBound& bound : program_->bounds()) CORELANE_TRY(check_bound(bound));
     const bool open = !open_inputs_.empty() || !open_outputs_.empty();
@@ -171,7 +180,7 @@ class VirtualRequest final : public device::LaneRequest {
     return fetch_open_outputs();
   }
 
-  /// Runs on its copy would wait for one that hangs.
+  /// Runs on its copy would wait for one that hangs, or be wrong after one that failed.
   bool lost() const noexcept override { return lost_; }
 
   /// The engine's tensor is kept once it was asked for.
@@ -282,10 +291,28 @@ class VirtualRequest final : public device::LaneRequest {
     return {};
   }
 
+  Status lose(std::string_view what) {
+    lost_ = true;
+    return error(Code::kDeviceReset,
+                 "an earlier run of the network {} the engine; this one needs a request of its own",
+                 what);
+  }
+
   Status infer() {
     state_.store(State::kRunning);
-    Status status = infer_now();
+    Status status = program_->may_end_early() ? infer_now() : infer_on_a_stream();
     if (state_.exchange(State::kIdle) == State::kAbandoned) copy_->abandoned().end();
+    return status;
+  }
+
+  /// Of open shapes: not on a stream where an earlier run has failed.
+  Status infer_on_a_stream() {
+    const StreamHold hold(copy_->streams());
+    if (copy_->is_spoilt()) return lose("failed within");
+    if (state_.load() == State::kAbandoned)
+      return error(Code::kCancelled, "the run was abandoned before it began");
+    Status status = infer_now();
+    if (!status.ok()) copy_->spoil();
     return status;
   }
 
