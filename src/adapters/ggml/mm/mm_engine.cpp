@@ -103,9 +103,9 @@ std::shared_ptr<MmWeight> MmEngine::make(const MmMatrix& b, MmType type,
       memory = device_->allocate(tile.bytes(type));
       if (memory == nullptr) return nullptr;
       fill_tile(b, element_of_b(type), tile, memory->data(), weight->scales_of(index), threads());
-      memory->written();
       weight->copied += tile.bytes(type);
     }
+    memory->written();
     weight->tiles.push_back(std::move(memory));
     ++index;
   }

@@ -119,6 +119,7 @@ TEST_F(Engine, AnAlignedWeightIsASliceOfItsBlock) {
   ASSERT_NE(weight, nullptr);
   EXPECT_EQ(weight->copied, 0U);
   EXPECT_EQ(engine_->figures().copied_bytes, 0U);
+  EXPECT_EQ(TestLibrary::syncs_to_device, 1) << "the CPU wrote it";
   EXPECT_LT(product(a.view, view, MmType::kF16, weight.get()), 1e-6);
 }
 

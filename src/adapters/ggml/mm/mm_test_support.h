@@ -82,6 +82,7 @@ struct TestLibrary {
   inline static std::atomic<bool> lacks_memory{false};
   inline static std::atomic<int> memory_asked{0};
   inline static std::atomic<int> bindings_of_b{0};
+  inline static std::atomic<int> syncs_to_device{0};
   /// As older releases do.
   inline static std::atomic<bool> refuses_masks_of_several{false};
   inline static std::atomic<int> masks_set[8] = {};  ///< By mask, for contexts of products.
@@ -108,6 +109,10 @@ struct TestLibrary {
     if (attr->name[0] == 'B') ++bindings_of_b;
     return real.matmul_set_io_mem(ctx, mem, attr);
   }
+  static int mem_sync(rknn_context ctx, rknn_tensor_mem* mem, rknn_mem_sync_mode mode) {
+    if (mode == RKNN_MEMORY_SYNC_TO_DEVICE) ++syncs_to_device;
+    return real.mem_sync(ctx, mem, mode);
+  }
   static int set_core_mask(rknn_matmul_ctx ctx, rknn_core_mask mask) {
     if (refuses_masks_of_several && (mask & (mask - 1)) != 0) return RKNN_ERR_PARAM_INVALID;
     ++masks_set[mask & 7];
@@ -125,7 +130,8 @@ struct TestLibrary {
     call.matmul_set_io_mem = set_io_mem;
     call.matmul_set_core_mask = set_core_mask;
     call.create_mem = create_mem;
-    failing_runs = failing_creates = creates = bindings_of_b = memory_asked = 0;
+    call.mem_sync = mem_sync;
+    failing_runs = failing_creates = creates = bindings_of_b = memory_asked = syncs_to_device = 0;
     lacks_memory = false;
     refuses_masks_of_several = false;
     lacks_types = 0;
