@@ -23,13 +23,19 @@ void check_keys(const json& object, const char* what, std::initializer_list<cons
       throw std::invalid_argument(std::string(what) + " has an unknown key '" + item.key() + "'");
 }
 
+/// Short: dump() of what holds others calls itself for each, however deep.
+std::string shown(const json& value) {
+  return value.is_structured() ? std::string("an ") + value.type_name()
+                               : value.dump().substr(0, 40);
+}
+
 /// 0 where the side is left out.
 std::int64_t size_of(const json& matrix, const char* name, const char* side) {
   if (!matrix.contains(side)) return 0;
   const json& size = matrix.at(side);
   if (size.is_number_unsigned() && size.get<std::uint64_t>() <= INT64_MAX)
     return size.get<std::int64_t>();
-  throw std::invalid_argument(std::string(name) + "." + side + " is " + size.dump() +
+  throw std::invalid_argument(std::string(name) + "." + side + " is " + shown(size) +
                               ", and no whole number from 0 on");
 }
 

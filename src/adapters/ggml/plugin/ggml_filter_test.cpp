@@ -69,6 +69,18 @@ TEST(PluginFilter, AnotherTextIsRefusedWithWhatIsExpected) {
   }
 }
 
+TEST(PluginFilter, ASizeThatIsAListOfAnyDepthIsRefusedInAShortLine) {
+  for (const std::string& size :
+       {std::string("[[7]]"), std::string(200000, '[') + std::string(200000, ']'),
+        '"' + std::string(200000, 'x') + '"'}) {
+    Filter filter;
+    std::string why;
+    EXPECT_FALSE(Filter::parse(R"({"pairs": [{"src0": {"row": )" + size + "}}]}", filter, why));
+    EXPECT_THAT(why, testing::HasSubstr("src0.row is "));
+    EXPECT_LT(why.size(), 200U);
+  }
+}
+
 TEST(PluginFilter, AFileThatDoesNotServeIsNamed) {
   const std::string file = testing::TempDir() + "filter.json";
   std::ofstream(file) << "[]";
