@@ -50,7 +50,8 @@ Result<Lowered> lower(::onnx::ModelProto& model, ByteSpan given, ByteSpan consta
   LoweredGraph& form = imported.lowered.emplace_back(LoweredGraph{lowering.tag(), {}, {}});
   if (options.refuse_known_wrong) form.unfit = found.report.unfit;
   if (!found.report.changed) return found;
-  CORELANE_TRY(describe_custom_outputs(*model.mutable_graph(), found.custom_operators));
+  CORELANE_TRY(
+      describe_custom_outputs(model, constants, found.custom_operators, options.custom_operators));
   CORELANE_ASSIGN(form.graph, serialize_model(model));
   // Kept over the reading: the lowering has filled in their open dimensions.
   auto outputs = std::move(*model.mutable_graph()->mutable_output());
@@ -82,7 +83,8 @@ Status complete_model(::onnx::ModelProto& model, ByteSpan constants, const Impor
     description.custom_operators = std::move(found.custom_operators);
   }
   description.findings.insert(description.findings.end(), earlier.begin(), earlier.end());
-  CORELANE_TRY(describe_custom_outputs(*model.mutable_graph(), description.custom_operators));
+  CORELANE_TRY(describe_custom_outputs(model, constants, description.custom_operators,
+                                       options.custom_operators));
   CORELANE_TRY(check_deadline(options.deadline, "the network is described"));
   // Last: it reads what all steps before have settled.
   CORELANE_TRY(describe(model, constants, options, description));

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include "corelane/onnx/onnx_import.h"
 #include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_graph.h"
 #include "onnx/graph/onnx_operators.h"
+#include "onnx/infer/onnx_graph_facts.h"
 
 namespace corelane::onnx {
 namespace {
@@ -91,37 +91,48 @@ class CustomOperators {
   std::vector<CustomOperatorDecl> found_;
 };
 
-using Types = std::unordered_map<std::string, ::onnx::TypeProto>;
+bool is_described(const ValueFacts& value) { return value.elem != 0 && value.shape; }
 
-/// By value name. Outputs last: they are what the lowering may have completed.
-Types types_of(const ::onnx::GraphProto& graph) {
-  Types types;
-  for (const auto* list : {&graph.value_info(), &graph.input(), &graph.output()})
-    for (const auto& v : *list) types[v.name()] = v.type();
-  return types;
+bool is_given(const ::onnx::AttributeProto& attribute) {
+  using A = ::onnx::AttributeProto;
+  constexpr A::AttributeType kGiven[] = {A::FLOAT,  A::INT,  A::STRING,
+                                         A::FLOATS, A::INTS, A::STRINGS};
+  return std::ranges::find(kGiven, attribute.type()) != std::end(kGiven);
 }
 
-Status write_outputs(::onnx::NodeProto& node, int position, const Types& types) {
+/// Why the node cannot run as a host operator; empty where it can.
+std::string refusal_of(const ::onnx::NodeProto& node, const FactsTable& facts) {
+  for (const auto& attribute : node.attribute())
+    if (!is_given(attribute))
+      return fmt::format(
+          "attribute '{}' is of kind {}; integers, floats, texts and lists of them "
+          "are allowed: give it as one of these, or as an input",
+          attribute.name(), static_cast<int>(attribute.type()));
+  for (const auto& out : node.output())
+    if (!is_described(facts.of(out)))
+      return fmt::format(
+          "nothing says what type and shape output '{}' has; add a value_info for it "
+          "to the ONNX graph",
+          out);
+  return {};
+}
+
+/// Of an output that nothing describes, what the engine would assume: the form of input 0.
+void write_outputs(::onnx::NodeProto& node, const FactsTable& facts) {
+  const ValueFacts unknown{.elem = ::onnx::TensorProto::FLOAT, .shape = Shape{Shape::kOpen}};
+  const ValueFacts& first = facts.of(input_of(node, 0));
   std::vector<std::int64_t> dtypes;
   std::vector<std::string> shapes;
   for (const auto& out : node.output()) {
-    const auto type = types.find(out);
-    const bool known = type != types.end() && elem_type_of(type->second) != 0;
-    const auto shape = known ? shape_of(type->second) : std::nullopt;
-    if (!shape) {
-      // One output without a description is taken to be like input 0.
-      if (node.output_size() == 1 && node.input_size() > 0) return {};
-      return error(Code::kUnsupportedModel,
-                   "node {}: nothing says what type and shape output '{}' of the custom "
-                   "operator {} has; add a value_info for it to the ONNX graph",
-                   node_text(node, position), out, op_text(node));
-    }
+    const ValueFacts* value = &facts.of(out);
+    if (!is_described(*value)) value = &first;
+    if (!is_described(*value) && node.output_size() == 1 && node.input_size() > 0) return;
+    if (!is_described(*value)) value = &unknown;
     // ONNX element types, in the order of the outputs; the shapes beside them as texts.
-    dtypes.push_back(elem_type_of(type->second));
-    std::string text;
-    for (const auto d : shape->dims())
+    dtypes.push_back(value->elem);
+    std::string& text = shapes.emplace_back();
+    for (const auto d : value->shape->dims())
       text += (text.empty() ? "" : ",") + (d == Shape::kOpen ? "?" : std::to_string(d));
-    shapes.push_back(std::move(text));
   }
   set_attribute(node, "corelane_output_dtypes", dtypes);
   remove_attribute(node, "corelane_output_shapes");
@@ -129,25 +140,55 @@ Status write_outputs(::onnx::NodeProto& node, int position, const Types& types) 
   a.set_name("corelane_output_shapes");
   a.set_type(::onnx::AttributeProto::STRINGS);
   for (auto& s : shapes) a.add_strings(std::move(s));
-  return {};
 }
+
+class CustomOutputs {
+ public:
+  CustomOutputs(std::int64_t opset, ByteSpan constants,
+                const std::vector<CustomOperatorDecl>& operators, bool every)
+      : opset_(opset), constants_(constants), operators_(operators), every_(every) {}
+
+  Status graph(::onnx::GraphProto& g) const {
+    const FactsTable facts = facts_of(g, opset_, constants_);
+    for (int i = 0; i < g.node_size(); ++i) {
+      auto& node = *g.mutable_node(i);
+      if (is_custom(node)) CORELANE_TRY(describe(node, i, facts));
+      for (auto* below : mutable_subgraphs(node)) CORELANE_TRY(graph(*below));
+    }
+    return {};
+  }
+
+ private:
+  bool is_custom(const ::onnx::NodeProto& node) const {
+    return std::ranges::any_of(operators_, [&](const CustomOperatorDecl& op) {
+      return op.type == node.op_type() && op.domain == node.domain();
+    });
+  }
+
+  Status describe(::onnx::NodeProto& node, int position, const FactsTable& facts) const {
+    const std::string refusal = refusal_of(node, facts);
+    if (!refusal.empty() && !every_)
+      return error(Code::kUnsupportedModel, "node {}: the custom operator {} cannot run: {}",
+                   node_text(node, position), op_text(node), refusal);
+    if (!refusal.empty()) set_attribute(node, "corelane_refusal", refusal);
+    write_outputs(node, facts);
+    return {};
+  }
+
+  std::int64_t opset_;
+  ByteSpan constants_;
+  const std::vector<CustomOperatorDecl>& operators_;
+  bool every_;
+};
 
 }  // namespace
 
-Status describe_custom_outputs(::onnx::GraphProto& graph,
-                               const std::vector<CustomOperatorDecl>& operators) {
+Status describe_custom_outputs(::onnx::ModelProto& model, ByteSpan constants,
+                               const std::vector<CustomOperatorDecl>& operators,
+                               const std::vector<std::string>& declared) {
   if (operators.empty()) return {};
-  const Types types = types_of(graph);
-  for (int i = 0; i < graph.node_size(); ++i) {
-    auto& node = *graph.mutable_node(i);
-    const auto is_custom = std::ranges::any_of(operators, [&](const CustomOperatorDecl& op) {
-      return op.type == node.op_type() && op.domain == node.domain();
-    });
-    if (is_custom) CORELANE_TRY(write_outputs(node, i, types));
-    for (auto* below : mutable_subgraphs(node))
-      CORELANE_TRY(describe_custom_outputs(*below, operators));
-  }
-  return {};
+  const bool every = std::ranges::find(declared, kEveryCustomOperator) != declared.end();
+  return CustomOutputs(opset_of(model), constants, operators, every).graph(*model.mutable_graph());
 }
 
 Result<std::vector<CustomOperatorDecl>> find_custom_operators(

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
 #include "corelane/program/description.h"
 #include "onnx/graph/onnx_proto.h"
@@ -17,9 +18,12 @@ Result<std::vector<CustomOperatorDecl>> find_custom_operators(
     const ::onnx::ModelProto& model, const std::vector<std::string>& declared);
 
 /// Sets `corelane_output_dtypes` and `corelane_output_shapes` ("1,3,?") of each such node, those
-/// of subgraphs included, from what the graph says of its outputs. kUnsupportedModel names a node
-/// whose outputs have no known type and shape where the engine cannot assume those of input 0.
-Status describe_custom_outputs(::onnx::GraphProto& graph,
-                               const std::vector<CustomOperatorDecl>& operators);
+/// of subgraphs included, from what is known of its outputs. kUnsupportedModel names a node of
+/// whose outputs nothing says type and rank, or that has an attribute which is no number, text or
+/// list of them. Where `declared` has kEveryCustomOperator such a node gets the reason as
+/// `corelane_refusal` instead, with which its runs fail.
+Status describe_custom_outputs(::onnx::ModelProto& model, ByteSpan constants,
+                               const std::vector<CustomOperatorDecl>& operators,
+                               const std::vector<std::string>& declared);
 
 }  // namespace corelane::onnx

@@ -40,28 +40,66 @@ TEST(OnnxCustom, DeclaredOperatorGetsTypesAndShapes) {
   }
 }
 
-TEST(OnnxCustom, OneOutputWithoutDescriptionIsLikeTheInput) {
+using Outputs = std::vector<std::string>;
+
+/// MyOp with these outputs, of which nothing describes the last.
+TestModel undescribed(const Outputs& outputs) {
   TestModel m;
-  m.input("x", {4}).output("y", {4});
-  m.node("MyOp", {"x"}, {"inner"}).set_domain("vendor");
-  m.node("Relu", {"inner"}, {"y"});
-  ImportOptions options;
-  options.custom_operators = {"MyOp"};
-  const auto imported = m.import(options);
-  ASSERT_TRUE(imported) << imported.error().to_string();
-  EXPECT_EQ(find_attribute(graph_of(*imported).node(0), "corelane_output_shapes"), nullptr);
+  m.input("x", {4});
+  if (outputs.size() > 1) m.output(outputs.front(), {5});
+  m.output("z", {4});
+  m.node("MyOp", {"x"}, outputs).set_domain("vendor");
+  m.node("Relu", {outputs.back()}, {"z"});
+  return m;
 }
 
-TEST(OnnxCustom, SeveralOutputsWithoutDescriptionAreRefused) {
-  TestModel m;
-  m.input("x", {4}).output("y", {4});
-  m.node("MyOp", {"x"}, {"a", "b"}).set_domain("vendor");
-  m.node("Add", {"a", "b"}, {"y"});
+TEST(OnnxCustom, OutputsOfWhichNothingSaysTheShapeAreRefused) {
+  ImportOptions options;
+  options.custom_operators = {"MyOp"};
+  for (const auto& outputs : {Outputs{"t"}, Outputs{"y", "t"}}) {
+    const auto imported = undescribed(outputs).import(options);
+    ASSERT_FALSE(imported);
+    EXPECT_EQ(imported.error().code(), Code::kUnsupportedModel);
+    EXPECT_THAT(imported.error().message(), HasSubstr("output 't'"));
+    EXPECT_THAT(imported.error().message(), HasSubstr("value_info"));
+  }
+}
+
+TEST(OnnxCustom, AttributesThatNoHostOperatorGetsAreRefused) {
+  TestModel m = custom();
+  auto& a = *m.graph().mutable_node(0)->add_attribute();
+  a.set_name("table");
+  a.set_type(::onnx::AttributeProto::TENSOR);
+  a.mutable_t()->set_data_type(::onnx::TensorProto::FLOAT);
+  a.mutable_t()->add_dims(0);
   ImportOptions options;
   options.custom_operators = {"MyOp"};
   const auto imported = m.import(options);
+  ASSERT_FALSE(imported);
   EXPECT_EQ(imported.error().code(), Code::kUnsupportedModel);
-  EXPECT_THAT(imported.error().message(), HasSubstr("value_info"));
+  EXPECT_THAT(imported.error().message(), HasSubstr("attribute 'table'"));
+  options.custom_operators = {std::string(kEveryCustomOperator)};
+  const auto later = m.import(options);
+  ASSERT_TRUE(later) << later.error().to_string();
+  EXPECT_THAT(string_attribute(graph_of(*later).node(0), "corelane_refusal", ""),
+              HasSubstr("attribute 'table'"));
+}
+
+TEST(OnnxCustom, WhereEveryUnknownOperatorIsDeclaredTheRunsAreRefusedInstead) {
+  ImportOptions options;
+  options.custom_operators = {std::string(kEveryCustomOperator)};
+  for (const auto& outputs : {Outputs{"t"}, Outputs{"y", "t"}}) {
+    const auto imported = undescribed(outputs).import(options);
+    ASSERT_TRUE(imported) << imported.error().to_string();
+    const auto node = graph_of(*imported).node(0);
+    EXPECT_THAT(string_attribute(node, "corelane_refusal", ""), HasSubstr("output 't'"));
+    // The engine gets the shapes that are known, and assumes that of the input for the others.
+    const auto* shapes = find_attribute(node, "corelane_output_shapes");
+    ASSERT_NE(shapes, nullptr);
+    ASSERT_EQ(shapes->strings_size(), static_cast<int>(outputs.size()));
+    EXPECT_EQ(shapes->strings(shapes->strings_size() - 1), "4");
+    if (outputs.size() > 1) EXPECT_EQ(shapes->strings(0), "5");
+  }
 }
 
 TEST(OnnxCustom, DeclarationThatNothingUsesIsAnError) {

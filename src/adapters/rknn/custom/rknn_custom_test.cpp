@@ -142,6 +142,33 @@ TEST_F(RknnCustom, AnUnknownOperatorOpensAndFailsTheRunByName) {
   }
 }
 
+/// Guesses at shapes would be wrong results, and rknn_init must not fail for an unknown operator.
+TEST_F(RknnCustom, WhatNoOperatorCouldComputeOpensAndFailsTheRun) {
+  const auto model_of = [](const std::vector<std::string>& outputs, bool described,
+                           const OnnxBuilder::Attributes& attributes) {
+    OnnxBuilder builder;
+    builder.input("x", {1, 4}).output("y", {1, 4});
+    if (described) builder.inner("t", {1, 4});
+    builder.node("AddOne", {"x"}, outputs, "own", attributes);
+    return builder.node("Relu", {"t"}, {"y"}).build();
+  };
+  // An AttributeProto "k" with a tensor of no elements.
+  const std::string tensor("\x0A\x01k\x2A\x04\x08\x00\x10\x01\xA0\x01\x04", 12);
+  const std::pair<std::string, const char*> cases[] = {
+      {model_of({"t"}, false, {}), "output 't'"},
+      {model_of({"t", "z"}, true, {}), "output 'z'"},
+      {model_of({"t"}, true, {tensor}), "attribute 'k'"}};
+  for (const auto& [bytes, reason] : cases) {
+    const Model model(bytes);
+    rknn_custom_op op = add_one_op();
+    ASSERT_EQ(rknn_register_custom_ops(model.ctx, &op, 1), RKNN_SUCC);
+    ASSERT_EQ(model.set({1, 2, 3, 4}), RKNN_SUCC);
+    const std::string lines = lines_of([&] { EXPECT_EQ(model.run(), RKNN_ERR_FAIL); });
+    EXPECT_THAT(lines, HasSubstr(reason));
+    EXPECT_EQ(seen_.computes, 0);
+  }
+}
+
 TEST_F(RknnCustom, TensorsTellTheirNamesShapesAndTypes) {
   Model model(plus_program());
   rknn_custom_op op = add_one_op();

@@ -40,6 +40,9 @@ Result<Shape> HostOperators::output_shape(std::size_t index, std::size_t output,
 Status HostOperators::call(std::size_t index, std::span<const TensorView> inputs,
                            std::span<const MutableTensorView> outputs) const {
   const CustomNode& node = nodes_[index];
+  if (!node.refusal.empty())
+    return error(Code::kHostOperatorFailed, "custom operator '{}' (node '{}') cannot run: {}",
+                 node.type, node.name, node.refusal);
   const device::HostOperator op = table_ ? table_->find(node.type) : device::HostOperator{};
   if (!op)
     return error(Code::kHostOperatorMissing,

@@ -1,5 +1,7 @@
 #include "drivers/virtual/common/onnx_node.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <utility>
 
@@ -74,32 +76,36 @@ Status add_attribute(AttributeFacts facts, CustomNode& node) {
     }
     return {};
   }
+  if (facts.name == "corelane_refusal") node.refusal = std::move(facts.single_string);
   if (facts.name.starts_with("corelane_")) return {};
-  auto& slot = node.attributes[facts.name];
+  const auto give = [&](auto&& value) {
+    node.attributes[facts.name] = std::forward<decltype(value)>(value);
+  };
   switch (facts.type) {
     case kFloat:
-      slot = facts.single_float;
+      give(facts.single_float);
       break;
     case kInt:
-      slot = facts.single_int;
+      give(facts.single_int);
       break;
     case kString:
-      slot = std::move(facts.single_string);
+      give(std::move(facts.single_string));
       break;
     case kFloats:
-      slot = std::move(facts.floats);
+      give(std::move(facts.floats));
       break;
     case kInts:
-      slot = std::move(facts.ints);
+      give(std::move(facts.ints));
       break;
     case kStrings:
-      slot = std::move(facts.strings);
+      give(std::move(facts.strings));
       break;
     default:
-      return error(Code::kUnsupportedModel,
-                   "custom operator '{}' (node '{}'): attribute '{}' is of kind {}; allowed are "
-                   "int, float, string and lists of them",
-                   node.type, node.name, facts.name, facts.type);
+      if (!node.refusal.empty()) break;
+      node.refusal = fmt::format(
+          "attribute '{}' is of kind {}; allowed are integers, floats, texts "
+          "and lists of them: give it as one of these, or as an input",
+          facts.name, facts.type);
   }
   return {};
 }

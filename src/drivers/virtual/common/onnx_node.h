@@ -21,7 +21,8 @@ struct NodeFacts {
 
 Result<NodeFacts> read_node(ByteSpan node);
 
-/// Type, name, attributes (without those named `corelane_*`) and the declared outputs.
+/// Type, name, attributes (without those named `corelane_*`) and the declared outputs. A node with
+/// an attribute that is no number, text or list of them has a refusal.
 Result<CustomNode> read_custom_node(ByteSpan node);
 
 /// An AttributeProto with an integer.

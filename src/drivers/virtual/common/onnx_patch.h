@@ -34,6 +34,8 @@ struct CustomNode {
   /// From `corelane_output_dtypes` and `corelane_output_shapes`; empty when the model has none.
   std::vector<DType> output_dtypes;
   std::vector<Shape> output_shapes;
+  /// Why it never runs, from `corelane_refusal` or of its attributes; empty where it may.
+  std::string refusal;
   std::size_t input_count = 0;  ///< With those that are left out.
   std::size_t output_count = 0;
 };
