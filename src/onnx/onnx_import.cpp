@@ -22,10 +22,11 @@ namespace onnx {
 namespace {
 
 Status check_options(const ImportOptions& options) {
-  // The program file's limit, said before the import has done its work.
-  if (options.custom_string.size() > 1024) {
-    return error(Code::kInvalidArgument, "a custom string of {} bytes; 1024 are allowed",
-                 options.custom_string.size());
+  // Clients get it with a zero at its end in room for 1024.
+  constexpr std::size_t kMostCustom = 1023;
+  if (options.custom_string.size() > kMostCustom) {
+    return error(Code::kInvalidArgument, "a custom string of {} bytes; {} are allowed, shorten it",
+                 options.custom_string.size(), kMostCustom);
   }
   if (options.batch < 1 || options.cores < 1) {
     return error(Code::kInvalidArgument, "batch {} and cores {}; 1 or more is allowed",

@@ -257,7 +257,7 @@ class Mistakes(CliTest):
                 (fixed, ("--std", "0,1,1"), ("std", "0")),
                 (fixed, ("--layout", "nhcw"), ("'nhcw'", "nhwc")),
                 (fixed, ("--io-dtype", "foo"), ("'foo'", "f16")),
-                (fixed, ("--custom-string", "a" * 1025), ("1025", "1024")),
+                (fixed, ("--custom-string", "a" * 1024), ("1024", "1023")),
                 (fixed, ("--custom-op", "Nope"), ("'Nope'",)),
                 (fixed, ("--attach", "img.bin"), ("--attach", "NAME=VALUE")),
                 (fixed, ("--attach", "rknn=missing.bin"), ("missing.bin",)),

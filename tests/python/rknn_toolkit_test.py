@@ -170,7 +170,7 @@ class Tables(ToolkitCase):
                 ({"target_platform": 3588}, ValueError, "rk3588"),
                 ({"optimization_level": 4}, ValueError, "optimization_level"),
                 ({"custom_string": 1}, ValueError, "text"),
-                ({"custom_string": "x" * 1025}, ValueError, "1024"),
+                ({"custom_string": "x" * 1024}, ValueError, "1023"),
                 ({"dynamic_input": [[1, 3]]}, ValueError, "dynamic_input"),
                 ({"dynamic_input": []}, ValueError, "dynamic_input"),
                 ({"remove_weight": True}, ValueError, "--remove-weights"),

@@ -42,8 +42,8 @@ struct ImportOptions {
   std::vector<std::string> partial_inputs;
   /// Outputs that become inputs of the next run (ProgramDescription::states).
   std::vector<StateDecl> states;
-  std::string custom_string;
-  std::uint32_t batch = 1;  ///< > 1: dim 0 of every input and output is multiplied.
+  std::string custom_string;  ///< At most 1023 bytes.
+  std::uint32_t batch = 1;    ///< > 1: dim 0 of every input and output is multiplied.
   /// Dimension 0 of every input and output is opened for these sizes, as
   /// ProgramDescription::batch_range; without `batch` and shape_sets.
   std::optional<BatchRange> batch_range;

@@ -67,8 +67,8 @@ def _text(name: str, value: Any) -> str:
         return ""
     if not isinstance(value, str):
         raise UsageError(f"{name}: expected a text, given {value!r}")
-    if len(value.encode()) > 1024:
-        raise UsageError(f"{name}: {len(value.encode())} bytes are more than the 1024 that a program keeps")
+    if len(value.encode()) > 1023:
+        raise UsageError(f"{name}: {len(value.encode())} bytes are more than the 1023 that a program keeps")
     return value
 
 
