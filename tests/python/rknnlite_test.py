@@ -155,6 +155,21 @@ class Inputs(LiteCase):
         np.testing.assert_array_equal(lite.inference([steps], inputs_pass_through=[1])[0], [[0, 1, 0, 58.5]])
         np.testing.assert_array_equal(lite.inference([steps])[0], [[10, 12, 0, 58.5]])
 
+    def test_integers_quantized_by_channel_pass_through_by_the_scale_of_their_channel(self):
+        scales, zeros = np.array([.5, 1, 2], np.float32), np.array([1, 2, 3], np.int8)
+        constants = [helper.make_tensor("s", TensorProto.FLOAT, [3], scales),
+                     helper.make_tensor("z", TensorProto.INT8, [3], zeros)]
+        for shape in ((1, 3, 4, 5), (2, 3)):
+            nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], axis=1),
+                     helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=1)]
+            model = model_of(nodes, [("x", shape)], [("y", shape)], initializer=constants)
+            lite = started(self.program("c.rknn", model))
+            steps = np.arange(np.prod(shape)).reshape(shape).astype(np.int8)
+            by_channel = (-1,) + (1,) * (len(shape) - 2)
+            wanted = (steps - zeros.astype(np.float32).reshape(by_channel)) * scales.reshape(by_channel)
+            given = steps.transpose(0, 2, 3, 1) if len(shape) == 4 else steps
+            np.testing.assert_array_equal(lite.inference([given], inputs_pass_through=[1])[0], wanted)
+
     def test_shapes_of_a_dynamic_program(self):
         model = relu_model(("N", 3, "H", "W"))
         lite = started(self.program("s.rknn", model, shape_sets=[[[1, 3, 4, 4]], [[1, 3, 8, 6]]]))

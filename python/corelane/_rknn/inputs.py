@@ -83,6 +83,21 @@ def hint(arrays: Sequence[np.ndarray], descriptions: Sequence[dict]) -> str:
     return ""
 
 
+def _real_values(array: np.ndarray, quant: dict) -> np.ndarray:
+    """The reals that integers of a quantized input stand for. Of an array that has not the shape it should have, the
+    session says so."""
+    scales, zeros = np.asarray(quant["scales"], np.float32), np.asarray(quant["zero_points"] or [0], np.float32)
+    if quant["axis"] >= 0:
+        # The axis is the model's, whose pictures are N, C, H, W.
+        axis = (0, 3, 1, 2)[quant["axis"]] if array.ndim == 4 else quant["axis"]
+        if axis >= array.ndim or array.shape[axis] != scales.size:
+            return array
+        along = [1] * array.ndim
+        along[axis] = scales.size
+        scales, zeros = scales.reshape(along), zeros.reshape(along)
+    return (array.astype(np.float32) - zeros) * scales
+
+
 def as_computed(array: np.ndarray, passed: bool, description: dict) -> np.ndarray:
     """An input with the values that the network computes with: normalised, or passed through (integers of
     a quantized input as real numbers)."""
@@ -90,8 +105,7 @@ def as_computed(array: np.ndarray, passed: bool, description: dict) -> np.ndarra
         quant = description["quant"]
         if quant is None or array.dtype.kind not in "iu":
             return array
-        scale, zero = np.float32(quant["scales"][0]), (quant["zero_points"] or [0])[0]
-        return (array.astype(np.float32) - np.float32(zero)) * scale
+        return _real_values(array, quant)
     if len(description["shape"]) != 4 or not (description["mean"] or description["std"]):
         return array
     mean = np.asarray(description["mean"] or [0], np.float32)

@@ -139,6 +139,8 @@ Outcome IoMemory::set(std::vector<Frame>& frames, std::shared_ptr<Memory> memory
     check_attr(io, attr);
     bound.call = edge::current_call();
   }
+  if (io.side == Side::kInput && attr.pass_through != 0)
+    bound.form.type = passed_type(io, attr.type);
   bound.pitch = pitch_of(bound.form.w_stride, io, facts_.chip);
   CORELANE_TRY(bind(frames, io, bound));
   Bounds& bounds = io.side == Side::kInput ? inputs_ : outputs_;
@@ -202,25 +204,30 @@ bool IoMemory::binds() const noexcept {
          std::any_of(inputs_.begin(), inputs_.end(), [](const auto& b) { return b.has_value(); });
 }
 
+Status IoMemory::check_usable() const {
+  CORELANE_TRY(check_usable(Side::kInput));
+  return check_usable(Side::kOutput);
+}
+
 /// Memory of the device lives as long as it is bound; an address of the caller ends with its
 /// struct.
-Status IoMemory::check_usable() const {
-  for (const Bounds* bounds : {&inputs_, &outputs_})
-    for (std::size_t i = 0; i < bounds->size(); ++i) {
-      const std::optional<Bound>& bound = (*bounds)[i];
-      if (bound && !bound->misfit.empty())
-        return error(Code::kWrongState,
-                     "mem that was bound before the shapes changed is too small: {}; call "
-                     "rknn_set_io_mem with the CURRENT attr before the run",
-                     bound->misfit);
-      if (!bound || bound->memory->buffer != nullptr ||
-          !bound->memory->destroyed.load(std::memory_order_acquire))
-        continue;
+Status IoMemory::check_usable(Side side) const {
+  const Bounds& bounds = side == Side::kInput ? inputs_ : outputs_;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    const std::optional<Bound>& bound = bounds[i];
+    if (bound && !bound->misfit.empty())
       return error(Code::kWrongState,
-                   "mem of {} {} was destroyed by rknn_destroy_mem, and its memory is the "
-                   "caller's; call rknn_set_io_mem with another before the run",
-                   side_name(bounds == &inputs_ ? Side::kInput : Side::kOutput), i);
-    }
+                   "mem that was bound before the shapes changed is too small: {}; call "
+                   "rknn_set_io_mem with the CURRENT attr before the run",
+                   bound->misfit);
+    if (!bound || bound->memory->buffer != nullptr ||
+        !bound->memory->destroyed.load(std::memory_order_acquire))
+      continue;
+    return error(Code::kWrongState,
+                 "mem of {} {} was destroyed by rknn_destroy_mem, and its memory is the "
+                 "caller's; call rknn_set_io_mem with another before the run",
+                 side_name(side), i);
+  }
   return {};
 }
 

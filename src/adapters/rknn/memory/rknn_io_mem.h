@@ -53,6 +53,7 @@ class IoMemory {
   /// kWrongState when memory that is bound was the caller's and rknn_destroy_mem ended it, or when
   /// it became too small.
   Status check_usable() const;
+  Status check_outputs_usable() const { return check_usable(Side::kOutput); }
   /// How the memory of an input is read; nothing where none is bound.
   Result<std::optional<ViewPlan>> input_plan(std::size_t index) const;
 
@@ -72,6 +73,7 @@ class IoMemory {
   };
   using Bounds = std::vector<std::optional<Bound>>;
 
+  Status check_usable(Side side) const;
   Result<IoTensor> resolve(const rknn_tensor_attr& attr) const;
   Status bind(std::vector<Frame>& frames, const IoTensor& io, const Bound& bound) const;
   Status rebind(std::vector<Frame>& frames, Side side, std::string_view function);

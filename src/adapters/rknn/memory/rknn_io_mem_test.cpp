@@ -95,6 +95,41 @@ TEST(RknnIoMem, PixelsGoThroughMeanAndStdUnlessTheyPassThrough) {
   EXPECT_EQ(model.floats(), std::vector<float>(60, 100));
 }
 
+TEST(RknnIoMem, IntegersThatPassThroughAreTheModelsOwnWhateverTheirSign) {
+  const Affine q{0.5F, 3};
+  ImportOptions options;
+  options.mean[""] = {1, 1, 1};
+  for (const DType told : {DType::kUndefined, DType::kF32}) {
+    options.io_dtype = told;
+    const Model model(compiled(quantised<std::int8_t>(kPicture.dims(), q, q), options));
+    const auto steps = each<std::int8_t>(ramp(kPicture.size(), -60, 2), [](float x) { return x; });
+    const Mem in(model.ctx, 4 * 16 * 3);
+    in.fill(kPicture.to_nhwc(steps, 16));
+    for (const auto type : {RKNN_TENSOR_INT8, RKNN_TENSOR_UINT8}) {
+      rknn_tensor_attr attr = model.attr(RKNN_QUERY_INPUT_ATTR);
+      attr.type = type;
+      attr.pass_through = 1;
+      ASSERT_EQ(rknn_set_io_mem(model.ctx, in.mem, &attr), RKNN_SUCC);
+      ASSERT_EQ(model.run(), RKNN_SUCC);
+      EXPECT_EQ(model.floats(),
+                each<float>(steps, [&](std::int8_t step) { return dequantise(step, q); }));
+    }
+  }
+}
+
+TEST(RknnIoMem, HalvesThatPassThroughMayBeSaidToBeIntegersOfTheirWidth) {
+  const Model model(doubling({1, 4}));
+  const std::vector<float> x = ramp(4);
+  const Mem in(model.ctx, 8);
+  in.fill(halves(x));
+  rknn_tensor_attr attr = model.attr(RKNN_QUERY_INPUT_ATTR);
+  attr.type = RKNN_TENSOR_UINT16;
+  attr.pass_through = 1;
+  ASSERT_EQ(rknn_set_io_mem(model.ctx, in.mem, &attr), RKNN_SUCC);
+  ASSERT_EQ(model.run(), RKNN_SUCC);
+  EXPECT_EQ(model.floats(), times(x, 2));
+}
+
 TEST(RknnIoMem, FloatInputsInEachLayout) {
   const std::vector<float> x = ramp(kPicture.size());
   {

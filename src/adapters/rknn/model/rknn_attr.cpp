@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <span>
 
 namespace corelane::rknn {
@@ -42,9 +43,11 @@ std::uint32_t align_up(std::uint32_t x, std::uint32_t to) noexcept {
   return to == 0 ? x : (x + to - 1) / to * to;
 }
 
-/// Types that this API never reorders to NHWC.
+/// Types that this API never reorders to NHWC: exact ones, and those of which several lie in a
+/// byte.
 bool keeps_order(DType dtype) noexcept {
-  return dtype == DType::kBool || dtype == DType::kI64 || dtype == DType::kU64;
+  return dtype == DType::kBool || dtype == DType::kI64 || dtype == DType::kU64 ||
+         dtype_bits(dtype) < 8;
 }
 
 std::size_t bits_of(const IoTensor& io) noexcept {
@@ -162,6 +165,16 @@ const char* type_name(rknn_tensor_type type) noexcept {
   return "unknown";
 }
 
+void keep_one_scale(IoEntry& entry) {
+  const auto differ = [](const auto& list) {
+    return std::ranges::adjacent_find(list, std::ranges::not_equal_to()) != list.end();
+  };
+  if (!differ(entry.quant.scales) && !differ(entry.quant.zero_points)) return;
+  if (entry.reported_dtype == entry.quant_dtype) entry.reported_dtype = DType::kF16;
+  entry.quant_dtype = DType::kUndefined;
+  entry.quant = Quant::none();
+}
+
 /// An output's size_with_stride counts whole blocks of channels, as its native form takes them.
 rknn_tensor_attr normal_attr(const IoTensor& io, const Chip& chip) {
   if (!is_picture(io)) return other_rank_attr(io);
@@ -209,6 +222,14 @@ Result<std::uint32_t> blocks_said(const rknn_tensor_attr& attr, const IoTensor& 
                own);
 }
 
+rknn_tensor_type passed_type(const IoTensor& io, rknn_tensor_type said) {
+  const Result<DType> dtype = dtype_of(said);
+  if (!dtype || is_float(*dtype)) return said;
+  for (const DType own : {io.entry->reported_dtype, io.entry->quant_dtype})
+    if (own != DType::kUndefined && dtype_bits(own) == dtype_bits(*dtype)) return type_of(own);
+  return said;
+}
+
 Form native_form(const IoTensor& io, const Chip& chip) {
   const rknn_tensor_attr attr = native_attr(io, chip);
   return {attr.type, attr.fmt, true, attr.fmt == RKNN_TENSOR_NHWC ? attr.w_stride : 0};
@@ -246,7 +267,7 @@ Result<Layout> layout_of(const IoTensor& io, const Form& form, DType dtype, cons
 Status check_type(const IoTensor& io, DType dtype) {
   const DType own = io.entry->reported_dtype;
   const bool exact = own == DType::kBool || own == DType::kI64 || own == DType::kU64;
-  if (dtype == DType::kI4 && own != DType::kI4)
+  if (dtype == DType::kI4 && dtype_bits(own) != 4)
     return error(Code::kTypeMismatch, "INT4 is not offered for this tensor, which is {}",
                  type_name(type_of(own)));
   if (io.side == Side::kInput && exact && type_of(dtype) != type_of(own))
@@ -280,8 +301,12 @@ Result<ViewPlan> plan_view(const IoTensor& io, const Form& form, const Chip& chi
   auto named = [&](const Status& status) {
     return error(status.wrap(fmt::format("{} {} '{}'", what, io.index, entry.desc.name)));
   };
-  const Result<DType> dtype = dtype_of(form.type);
+  Result<DType> dtype = dtype_of(form.type);
   if (!dtype) return named(dtype.error());
+  // A number that stands for two types of one width.
+  if (const DType own = entry.reported_dtype;
+      form.type == type_of(own) && dtype_bits(own) == dtype_bits(*dtype))
+    dtype = own;
   if (Status fits = check_type(io, *dtype); !fits.ok()) return named(fits);
   const Result<Layout> layout = layout_of(io, form, *dtype, chip);
   if (!layout) return named(layout.error());

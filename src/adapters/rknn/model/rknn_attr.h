@@ -34,8 +34,12 @@ rknn_tensor_type type_of(DType dtype) noexcept;
 Result<DType> dtype_of(rknn_tensor_type type);
 const char* type_name(rknn_tensor_type type) noexcept;
 
-/// INPUT_ATTR and OUTPUT_ATTR: 4-D inputs as NHWC (bool and 64-bit integers as NCHW), 4-D outputs
-/// as NCHW, other ranks in model order, UNDEFINED.
+/// Leaves out an integer form of several scales (one for each channel), of which an attr could tell
+/// but one: the tensor is told, and given, as FLOAT16.
+void keep_one_scale(IoEntry& entry);
+
+/// INPUT_ATTR and OUTPUT_ATTR: 4-D inputs as NHWC (bool, integers of 64 and 4 bits as NCHW), 4-D
+/// outputs as NCHW, other ranks in model order, UNDEFINED.
 rknn_tensor_attr normal_attr(const IoTensor& io, const Chip& chip);
 /// NATIVE_*: 4-D inputs of 1, 3 or 4 channels as NHWC, other 4-D tensors as NC1HWC2 (5 dims); other
 /// ranks as normal_attr().
@@ -56,6 +60,9 @@ struct Form {
 /// dims.
 Result<std::uint32_t> blocks_said(const rknn_tensor_attr& attr, const IoTensor& io,
                                   const Chip& chip);
+/// The type of bytes that pass through and are said to be of `said`: integers of the width of the
+/// tensor's own type, or of its integer form, are those.
+rknn_tensor_type passed_type(const IoTensor& io, rknn_tensor_type said);
 /// The native form in which bytes pass through untouched.
 Form native_form(const IoTensor& io, const Chip& chip);
 

@@ -73,6 +73,21 @@ TEST(RknnAttr, BoolAndLongPicturesStayNchw) {
   }
 }
 
+TEST(RknnAttr, WhatAnAttrTellsOfHalfBytesAndLongsIsTaken) {
+  for (const DType dtype : {DType::kI4, DType::kU4, DType::kI64, DType::kU64}) {
+    const IoEntry e = picture({1, 3, 4, 5}, dtype);
+    for (const IoTensor& io : {input(e), output(e)})
+      for (const rknn_tensor_attr& attr :
+           {normal_attr(io, kBig), native_attr(io, kBig), native_nhwc_attr(io, kBig)}) {
+        EXPECT_EQ(attr.fmt, RKNN_TENSOR_NCHW);
+        const auto plan = plan_view(io, {attr.type, attr.fmt, false, attr.w_stride}, kBig);
+        ASSERT_TRUE(plan) << plan.error().to_string();
+        EXPECT_EQ(plan->view.dtype, dtype);
+        EXPECT_EQ(plan->bytes, attr.size);
+      }
+  }
+}
+
 TEST(RknnAttr, RowsOfNchwInputsAreNotPaddedAsTheyAreRead) {
   const IoEntry e = picture({1, 2, 3, 4}, DType::kI64);
   for (const rknn_tensor_attr& attr : {normal_attr(input(e), kBig), native_attr(input(e), kBig),
@@ -104,6 +119,31 @@ TEST(RknnAttr, QuantisedTensorTellsScaleAndZeroPoint) {
   e.quant = Quant::dfp(4);
   EXPECT_EQ(normal_attr(input(e), kBig).qnt_type, RKNN_TENSOR_QNT_DFP);
   EXPECT_EQ(normal_attr(input(e), kBig).fl, 4);
+}
+
+TEST(RknnAttr, AnIntegerFormOfSeveralScalesIsToldAsHalves) {
+  IoEntry e = picture({1, 3, 4, 16}, DType::kI8);
+  e.quant_dtype = DType::kI8;
+  e.quant = {.kind = QuantKind::kAffine, .scales = {1, 2, 4}, .zero_points = {0, 0, 0}, .axis = 1};
+  keep_one_scale(e);
+  EXPECT_EQ(normal_attr(input(e), kBig).type, RKNN_TENSOR_FLOAT16);
+  EXPECT_EQ(normal_attr(input(e), kBig).scale, 1.0F);
+  e.reported_dtype = DType::kF32;  // Asked for.
+  keep_one_scale(e);
+  EXPECT_EQ(normal_attr(input(e), kBig).type, RKNN_TENSOR_FLOAT32);
+}
+
+TEST(RknnAttr, ScalesThatAreAllTheSameAreOneScale) {
+  IoEntry e = picture({1, 3, 4, 16}, DType::kI8);
+  e.quant_dtype = DType::kI8;
+  e.quant = {.kind = QuantKind::kAffine, .scales = {2, 2, 2}, .zero_points = {5, 5, 5}, .axis = 1};
+  keep_one_scale(e);
+  EXPECT_EQ(normal_attr(input(e), kBig).type, RKNN_TENSOR_INT8);
+  EXPECT_EQ(normal_attr(input(e), kBig).scale, 2.0F);
+  EXPECT_EQ(normal_attr(input(e), kBig).zp, 5);
+  e.quant.zero_points.back() = 4;
+  keep_one_scale(e);
+  EXPECT_EQ(normal_attr(input(e), kBig).type, RKNN_TENSOR_FLOAT16);
 }
 
 TEST(RknnAttr, NativeInputOfFewChannelsIsNhwc) {

@@ -34,11 +34,17 @@ Outcome plan_input(const IoTensor& io, const rknn_input& input, const Chip& chip
   const Form form = pass_through ? native_form(io, chip) : Form{input.type, input.fmt, false, 0};
   CORELANE_ASSIGN(plan, plan_view(io, form, chip));
   CORELANE_TRY(check_buffer(io, input));
-  if (pass_through && input.size < plan.bytes)
+  if (input.size < plan.bytes && pass_through)
     return outcome(RKNN_ERR_PARAM_INVALID,
                    "input {} '{}': pass_through takes the native form, {} bytes with rows of {} "
                    "pixels; size is {}",
                    io.index, io.entry->desc.name, plan.bytes, form.w_stride, input.size);
+  if (input.size < plan.bytes)
+    return outcome(
+        RKNN_ERR_PARAM_INVALID,
+        "input {} '{}' takes {} bytes in NC1HWC2, whose last block of channels is whole; "
+        "size is {}",
+        io.index, io.entry->desc.name, plan.bytes, input.size);
   plan.view.data = input.buf;
   plan.view.size = input.size;
   return {};

@@ -383,6 +383,31 @@ TEST(RknnInput, NothingIsWrittenWhenOneOfThemIsWrong) {
   EXPECT_EQ(model.floats(0), (std::vector<float>{4, 6}));
 }
 
+TEST(RknnInput, NothingIsWrittenWhenOneHasNoRoomForItsLastBlock) {
+  const Picture five{1, 5, 2, 2};
+  const Model model(two_by_two(five.dims()));
+  const Mem bound(model.ctx, static_cast<std::uint32_t>(five.size() * sizeof(float)));
+  bound.fill(std::vector<float>(five.size(), 7));
+  rknn_tensor_attr attr = model.attr(RKNN_QUERY_INPUT_ATTR);
+  attr.type = RKNN_TENSOR_FLOAT32;
+  attr.fmt = RKNN_TENSOR_NCHW;
+  ASSERT_EQ(rknn_set_io_mem(model.ctx, bound.mem, &attr), RKNN_SUCC);
+  ASSERT_EQ(model.set(std::vector<float>(five.size(), 1), 1), RKNN_SUCC);
+  std::vector<float> other(five.size(), 50);
+  rknn_input both[2] = {};
+  for (rknn_input& input : both) {
+    input.buf = other.data();
+    input.size = static_cast<std::uint32_t>(other.size() * sizeof(float));
+  }
+  both[1].index = 1;
+  both[1].fmt = RKNN_TENSOR_NC1HWC2;
+  const std::string lines =
+      lines_of([&] { EXPECT_EQ(rknn_inputs_set(model.ctx, 2, both), RKNN_ERR_PARAM_INVALID); });
+  EXPECT_THAT(lines, HasSubstr("input 1 'b' takes 128 bytes"));
+  ASSERT_EQ(model.run(), RKNN_SUCC);
+  EXPECT_EQ(model.floats(0), std::vector<float>(five.size(), 8));
+}
+
 TEST(RknnInput, AnUnknownTypeOrLayoutIsRefused) {
   const Model model(doubling(kPicture.dims()));
   const std::vector<float> x(kPicture.size());

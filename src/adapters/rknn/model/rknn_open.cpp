@@ -155,8 +155,11 @@ LoadOptions ModelContext::load_options() const {
 
 Status ModelContext::adopt(Program program) {
   // Kept when weights come from other memory: it is the same, and queries may be reading it.
-  if (facts_.description == nullptr)
-    facts_.description = std::make_shared<const ProgramDescription>(program.description());
+  if (facts_.description == nullptr) {
+    auto told = std::make_shared<ProgramDescription>(program.description());
+    for (auto* side : {&told->inputs, &told->outputs}) std::ranges::for_each(*side, keep_one_scale);
+    facts_.description = std::move(told);
+  }
   for (const auto* side : {&facts_.description->inputs, &facts_.description->outputs})
     for (const IoEntry& entry : *side) CORELANE_TRY(check_tensor(entry));
   CORELANE_ASSIGN(std::vector<Frame> frames, make_frames(program, facts_));

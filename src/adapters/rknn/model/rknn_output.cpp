@@ -113,7 +113,7 @@ Outcome Tensors::get_outputs(std::uint32_t count, rknn_output* outputs,
   if (facts_.asynchronous() && runs_.io_memory().binds_output()) (void)runs_.complete_all();
   if (const Status status = runs_.complete(*frame); !status.ok())
     return status.wrap(fmt::format("frame {} has no result", frame->id));
-  CORELANE_TRY(runs_.io_memory().check_usable());
+  CORELANE_TRY(runs_.io_memory().check_outputs_usable());
   OutputBuffers& buffers = runs_.buffers();
   for (std::uint32_t i = 0; i < count; ++i) {
     const Status status = copy_output(facts_, *frame, buffers, outputs[i]);

@@ -49,6 +49,29 @@ TEST(RknnOutput, WithoutWantFloatTheTypeIsThatOfTheAttr) {
   EXPECT_EQ(got, halves(times(x, 2)));
 }
 
+/// A scale for each channel, which an attr has no place for: clients dequantise by the one it
+/// tells.
+TEST(RknnOutput, QuantisedByChannelTheAttrTellsWhatTheBytesAre) {
+  const std::string onnx = OnnxBuilder()
+                               .input("x", dims_of(kPicture.dims()))
+                               .output("y", dims_of(kPicture.dims()))
+                               .constant<float>("s", {3}, testing::kOnnxFloat, {0.5F, 1, 2})
+                               .constant<std::int8_t>("z", {3}, testing::kOnnxInt8, {1, 2, 3})
+                               .node("QuantizeLinear", {"x", "s", "z"}, {"q"})
+                               .node("DequantizeLinear", {"q", "s", "z"}, {"y"})
+                               .build("by_channel");
+  for (const std::string& bytes : {onnx, compiled(onnx)}) {
+    const Model model(bytes);
+    EXPECT_EQ(model.attr(RKNN_QUERY_INPUT_ATTR).type, RKNN_TENSOR_FLOAT16);
+    EXPECT_EQ(model.attr(RKNN_QUERY_OUTPUT_ATTR).type, RKNN_TENSOR_FLOAT16);
+    const std::vector<float> x = times(ramp(kPicture.size(), -10, 1), 2);
+    ASSERT_EQ(model.set(0, halves(x), RKNN_TENSOR_FLOAT16, RKNN_TENSOR_NCHW), RKNN_SUCC);
+    ASSERT_EQ(model.run(), RKNN_SUCC);
+    EXPECT_EQ(model.floats(), x);
+    EXPECT_EQ(model.get<std::uint16_t>(0, false), halves(x));
+  }
+}
+
 template <class T>
 void expect_requantised(Affine in, Affine out) {
   const Model model(quantised<T>(kPicture.dims(), in, out));
