@@ -15,10 +15,10 @@ int on_model(const char* function, rknn_context handle, Body&& body) noexcept {
 }
 
 /// Codes of rknn_init differ where the device is missing.
-Outcome init_outcome(const Status& status) {
-  if (status.code() == Code::kNotFound || status.code() == Code::kIo)
-    return {RKNN_ERR_FAIL, status};
-  return status;
+Outcome init_outcome(Outcome ended) {
+  const Code code = ended.status().code();
+  if (code == Code::kNotFound || code == Code::kIo) return {RKNN_ERR_FAIL, ended.status()};
+  return ended;
 }
 
 }  // namespace
@@ -40,10 +40,10 @@ RKNN_EXPORT int rknn_init(rknn_context* context, void* model, uint32_t size, uin
       if (!found) return {RKNN_ERR_CTX_INVALID, found.error()};
       weights_of = *std::move(found);
     }
-    auto made = ModelContext::open(model, size, flag, extend, weights_of.get());
-    if (!made) return init_outcome(made.error());
-    *context = ModelContext::publish(*std::move(made));
-    return {};
+    std::shared_ptr<ModelContext> made;
+    Outcome ended = ModelContext::open(model, size, flag, extend, weights_of.get(), made);
+    if (made != nullptr) *context = ModelContext::publish(std::move(made));
+    return init_outcome(std::move(ended));
   });
 }
 
@@ -55,9 +55,10 @@ RKNN_EXPORT int rknn_dup_context(rknn_context* context_in, rknn_context* context
     if (context_out != context_in) *context_out = 0;  // One variable keeps the original.
     const auto from = find_context<ModelContext>(*context_in);
     if (!from) return {RKNN_ERR_CTX_INVALID, from.error()};
-    CORELANE_ASSIGN(std::shared_ptr<ModelContext> made, (*from)->duplicate());
-    *context_out = ModelContext::publish(std::move(made));
-    return {};
+    std::shared_ptr<ModelContext> made;
+    Outcome ended = (*from)->duplicate(made);
+    if (made != nullptr) *context_out = ModelContext::publish(std::move(made));
+    return ended;
   });
 }
 

@@ -28,13 +28,13 @@ class ModelContext final : public Handle {
  public:
   static constexpr HandleKind kKind = HandleKind::kModel;
 
-  /// rknn_init: `model` is a path when `size` is 0. `weights_of` may be null.
-  static Result<std::shared_ptr<ModelContext>> open(const void* model, std::uint32_t size,
-                                                    std::uint32_t flags,
-                                                    const rknn_init_extend* extend,
-                                                    const ModelContext* weights_of);
+  /// rknn_init: `model` is a path when `size` is 0. `weights_of` may be null. `made` is the context
+  /// where it succeeds.
+  static Outcome open(const void* model, std::uint32_t size, std::uint32_t flags,
+                      const rknn_init_extend* extend, const ModelContext* weights_of,
+                      std::shared_ptr<ModelContext>& made);
   /// rknn_dup_context.
-  Result<std::shared_ptr<ModelContext>> duplicate();
+  Outcome duplicate(std::shared_ptr<ModelContext>& made);
   /// Gives the context a handle. Called once, before anything else.
   static rknn_context publish(std::shared_ptr<ModelContext> context);
   /// Waits for what is running. Called by rknn_destroy once the handle is gone.

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "adapters/rknn/api/rknn_chip.h"
@@ -18,6 +20,9 @@ class Device;
 
 namespace corelane::rknn {
 
+/// For each listed set the shape of each output.
+using SetOutputs = std::vector<std::vector<std::optional<Shape>>>;
+
 /// Constant once rknn_init or rknn_dup_context has returned; read from any thread.
 struct ModelFacts {
   std::uint32_t flags = 0;  ///< RKNN_FLAG_*.
@@ -25,7 +30,12 @@ struct ModelFacts {
   std::shared_ptr<device::Device> device;
   Chip chip;
   std::shared_ptr<const ProgramDescription> description;
-  Duration timeout{0};            ///< Of runs whose caller sets none; 0: none.
+  /// The outputs' shapes in each listed set, where there is no single largest one; nothing for an
+  /// output whose shape only a run tells.
+  SetOutputs set_outputs;
+  Duration timeout{0};  ///< Of runs whose caller sets none; 0: none.
+  /// Where external data of an ONNX file lie whose bytes are read from other memory; else empty.
+  std::filesystem::path folder;
   std::size_t program_bytes = 0;  ///< Of the program: what rknn_set_weight_mem must hold.
   /// Of intermediate results, 0 until it was asked. Duplicates have the same: a form's figure grows
   /// with its contexts.
@@ -45,8 +55,11 @@ struct ModelFacts {
   }
 };
 
-/// Of several allowed shapes the largest is current first, so that memory for it serves all. Where
-/// only dimension 0 is open it is 1. Empty: there is no choice, or none that could be made here.
+/// The listed sets that no other covers: of which no other has all dimensions at least as large.
+std::vector<std::vector<Shape>> largest_sets(const ProgramDescription& description);
+
+/// Of several allowed shapes those of most elements are current first. Where only dimension 0 is
+/// open it is 1. Empty: there is no choice, or none that could be made here.
 std::vector<Shape> first_shapes(const ProgramDescription& description);
 
 }  // namespace corelane::rknn

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 
 #include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/checks/rknn_dump.h"
@@ -13,6 +14,8 @@
 #include "corelane/base/file.h"
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
+#include "corelane/program/program_file.h"
+#include "corelane/runtime/output_shapes.h"
 
 namespace corelane::rknn {
 namespace {
@@ -111,7 +114,36 @@ void log_flags(std::uint32_t flags) {
                 static_cast<std::uint32_t>(bit), text);
 }
 
+/// Empty where one set covers all, or the outputs cannot be told.
+SetOutputs outputs_of_sets(ByteSpan bytes, const ProgramDescription& told) {
+  if (largest_sets(told).size() < 2) return {};
+  // In place: the bytes outlive the file.
+  const auto file =
+      ProgramFile::from_bytes(bytes, std::shared_ptr<const void>(bytes.data(), [](auto*) {}));
+  if (!file) return {};
+  return output_shapes(**file).value_or(SetOutputs());
+}
+
+bool covers(const std::vector<Shape>& large, const std::vector<Shape>& small) {
+  return std::ranges::equal(large, small, [](const Shape& a, const Shape& b) {
+    return std::ranges::equal(a.dims(), b.dims(), std::ranges::greater_equal());
+  });
+}
+
 }  // namespace
+
+/// Of two equal ones the first.
+std::vector<std::vector<Shape>> largest_sets(const ProgramDescription& description) {
+  const auto& sets = description.shape_sets;
+  std::vector<std::vector<Shape>> largest;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    bool covered = false;
+    for (std::size_t k = 0; k < sets.size() && !covered; ++k)
+      covered = k != i && covers(sets[k], sets[i]) && (k < i || sets[k] != sets[i]);
+    if (!covered) largest.push_back(sets[i]);
+  }
+  return largest;
+}
 
 std::vector<Shape> first_shapes(const ProgramDescription& description) {
   const auto elements = [](const std::vector<Shape>& set) {
@@ -147,6 +179,7 @@ LoadOptions ModelContext::load_options() const {
   // Models of the vendor's converter have a batch, 1 unless it is asked for. ONNX models that leave
   // dimension 0 open, and nothing else, are given the same; they run faster for it.
   options.import.open_batch = 1;
+  options.import.external_data_root = facts_.folder;
   options.weights_of = weights_of_;
   options.weights_option = "RKNN_FLAG_SHARE_WEIGHT_MEM, and its context in extend->ctx";
   options.timeout_option = kTimeoutVariable;
@@ -175,6 +208,7 @@ Status ModelContext::load(ByteSpan bytes, std::shared_ptr<const void> keep_alive
   CORELANE_ASSIGN(Program program, load_dumped(load_options(), [&](const LoadOptions& o) {
                     return Program::load(bytes, o, outside ? nullptr : keep_alive);
                   }));
+  facts_.set_outputs = outputs_of_sets(bytes, program.description());
   const ContextLock lock(runs_.mutex());
   if (outside)
     runs_.outside().pending = std::make_shared<const ByteVector>(bytes.begin(), bytes.end());
@@ -184,11 +218,16 @@ Status ModelContext::load(ByteSpan bytes, std::shared_ptr<const void> keep_alive
 /// By path where possible: the runtime maps the file.
 Status ModelContext::load_file(const std::string& path) {
   CORELANE_ASSIGN(MappedFile mapped, MappedFile::open(path));
-  if (facts_.has(RKNN_FLAG_MEM_ALLOC_OUTSIDE)) return load(mapped.bytes(), nullptr);
+  if (facts_.has(RKNN_FLAG_MEM_ALLOC_OUTSIDE)) {
+    std::error_code none;  // Then external data are refused.
+    facts_.folder = std::filesystem::absolute(path, none).parent_path();
+    return load(mapped.bytes(), nullptr);
+  }
   facts_.program_bytes = mapped.bytes().size();
   CORELANE_ASSIGN(Program program, load_dumped(load_options(), [&](const LoadOptions& o) {
                     return Program::load(std::filesystem::path(path), o);
                   }));
+  facts_.set_outputs = outputs_of_sets(mapped.bytes(), program.description());
   const ContextLock lock(runs_.mutex());
   return adopt(std::move(program));
 }
@@ -228,16 +267,15 @@ Status ModelContext::open_model(const void* model, std::uint32_t size,
 }
 
 /// The context has no handle yet, so that no other thread can reach it.
-Result<std::shared_ptr<ModelContext>> ModelContext::open(const void* model, std::uint32_t size,
-                                                         std::uint32_t flags,
-                                                         const rknn_init_extend* extend,
-                                                         const ModelContext* weights_of) {
+Outcome ModelContext::open(const void* model, std::uint32_t size, std::uint32_t flags,
+                           const rknn_init_extend* extend, const ModelContext* weights_of,
+                           std::shared_ptr<ModelContext>& made) {
   std::shared_ptr<ModelContext> context(new ModelContext);
   context->facts_.flags = flags;
   log::log_environment();
   if (weights_of != nullptr) {
     const ContextLock lock(weights_of->runs_.mutex());
-    if (!lock.ok()) return error(lock.refused().status());
+    if (!lock.ok()) return lock.refused();
     CORELANE_TRY(weights_of->runs_.ready());
     context->weights_of_ = std::make_shared<const Program>(weights_of->queries_.program());
   }
@@ -248,16 +286,17 @@ Result<std::shared_ptr<ModelContext>> ModelContext::open(const void* model, std:
   context->facts_.chip = chip_of(context->facts_.device->info());
   CORELANE_TRY(context->open_model(model, size, extend));
   CORELANE_TRY(context->join_custom_ops());
-  return context;
+  made = std::move(context);
+  return {};
 }
 
-Result<std::shared_ptr<ModelContext>> ModelContext::duplicate() {
+Outcome ModelContext::duplicate(std::shared_ptr<ModelContext>& made) {
   std::shared_ptr<ModelContext> copy(new ModelContext);
   OutsideMemory outside;
   device::CoreSet cores;
   {
     const ContextLock lock(runs_.mutex());
-    if (!lock.ok()) return error(lock.refused().status());
+    if (!lock.ok()) return lock.refused();
     if (runs_.outside().pending != nullptr) CORELANE_TRY(runs_.ready());
     outside.weights = runs_.outside().weights;
     cores = runs_.cores();
@@ -275,7 +314,8 @@ Result<std::shared_ptr<ModelContext>> ModelContext::duplicate() {
     CORELANE_TRY(copy->adopt(queries_.program()));
   }
   CORELANE_TRY(copy->join_custom_ops());
-  return copy;
+  made = std::move(copy);
+  return {};
 }
 
 rknn_context ModelContext::publish(std::shared_ptr<ModelContext> context) {

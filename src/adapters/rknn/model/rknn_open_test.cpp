@@ -9,10 +9,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "adapters/rknn/api/rknn_test_support.h"
+#include "adapters/rknn/model/rknn_model.h"
 #include "corelane/base/log.h"
 #include "corelane/runtime/program.h"
 #include "program/testing/foreign_files.h"
@@ -160,6 +162,23 @@ TEST(RknnOpen, ADuplicateThatCannotBeMadeIsZero) {
   rknn_context stale = 0x1234, copy = 0xdead;
   EXPECT_EQ(rknn_dup_context(&stale, &copy), RKNN_ERR_CTX_INVALID);
   EXPECT_EQ(copy, 0U);
+}
+
+/// As a call finds it that waits for its lock meanwhile.
+TEST(RknnOpen, AContextThatIsDestroyedUnderACallIsNoContext) {
+  std::string text = program_text();
+  rknn_context context = 0;
+  ASSERT_EQ(init(&context, text), RKNN_SUCC);
+  const auto found = find_context<ModelContext>(context);
+  ASSERT_TRUE(found);
+  ASSERT_EQ(rknn_destroy(context), RKNN_SUCC);
+  std::shared_ptr<ModelContext> made;
+  EXPECT_EQ((*found)->duplicate(made).code(), RKNN_ERR_CTX_INVALID);
+  const Outcome shared =
+      ModelContext::open(text.data(), static_cast<std::uint32_t>(text.size()),
+                         RKNN_FLAG_SHARE_WEIGHT_MEM, nullptr, found->get(), made);
+  EXPECT_EQ(shared.code(), RKNN_ERR_CTX_INVALID);
+  EXPECT_EQ(made, nullptr);
 }
 
 TEST(RknnOpen, SliceOfAFileIsOpened) {
@@ -414,6 +433,34 @@ TEST(RknnOpen, WeightsAndActivationsMayComeFromTheCaller) {
   rknn_destroy_mem(context, internal);
   rknn_destroy_mem(context, small);
   rknn_destroy(context);
+}
+
+TEST(RknnOpen, WeightsBesideAnOnnxFileMayComeFromTheCaller) {
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("rknn_{}", getpid());
+  std::filesystem::create_directory(folder);
+  const float two = 2;
+  ASSERT_TRUE(write_file_atomic(folder / "w.bin", std::as_bytes(std::span(&two, 1))).ok());
+  const std::string model = OnnxBuilder()
+                                .input("x", {2, 8})
+                                .output("y", {2, 8})
+                                .external("two", {1}, testing::kOnnxFloat, "w.bin", 0, 4)
+                                .node("Add", {"x", "two"}, {"y"})
+                                .build();
+  std::string path = folder / "model.onnx";
+  ASSERT_TRUE(write_file_atomic(path, as_byte_span(model)).ok());
+  rknn_context context = 0;
+  ASSERT_EQ(rknn_init(&context, path.data(), 0, RKNN_FLAG_MEM_ALLOC_OUTSIDE, nullptr), RKNN_SUCC);
+  rknn_mem_size sizes{};
+  ASSERT_EQ(rknn_query(context, RKNN_QUERY_MEM_SIZE, &sizes, sizeof sizes), RKNN_SUCC);
+  rknn_tensor_mem* weights = rknn_create_mem(context, sizes.total_weight_size);
+  rknn_tensor_mem* internal = rknn_create_mem(context, sizes.total_internal_size);
+  EXPECT_EQ(rknn_set_weight_mem(context, weights), RKNN_SUCC);
+  EXPECT_EQ(rknn_set_internal_mem(context, internal), RKNN_SUCC);
+  EXPECT_EQ(first_result(context), 3.0F);
+  rknn_destroy_mem(context, weights);
+  rknn_destroy_mem(context, internal);
+  rknn_destroy(context);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(RknnOpen, MemoryFromOutsideIsRefusedWithoutTheFlag) {

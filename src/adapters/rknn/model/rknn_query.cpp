@@ -68,6 +68,20 @@ std::size_t pages(std::size_t bytes) {
   return std::max((bytes + kPage - 1) / kPage * kPage, kPage);
 }
 
+/// Contexts that hold the forms of the largest sets that are not there yet. One that cannot be made
+/// counts for nothing: its runs fail, too.
+std::vector<Context> missing_forms(const Program& program, const ProgramDescription& description) {
+  const std::vector<ProgramForm> forms = program.forms();
+  std::vector<Context> made;
+  for (const std::vector<Shape>& set : largest_sets(description)) {
+    const auto is_of = [&](const ProgramForm& form) { return form.input_shapes == set; };
+    if (std::ranges::any_of(forms, is_of)) continue;
+    auto context = program.new_context({.keep_states = false});
+    if (context && context->set_input_shapes(set).ok()) made.push_back(*std::move(context));
+  }
+  return made;
+}
+
 /// Cut to the room there is, with a zero at the end.
 void put_text(char* to, std::size_t room, const std::string& text) {
   const std::size_t length = std::min(text.size(), room - 1);
@@ -131,8 +145,21 @@ Outcome Queries::query_attr(const AttrQuery& query, void* info, std::uint32_t si
              : input       ? first_inputs_
                            : first_outputs_)[index];
   }
-  const IoTensor io = input ? facts_.input(index, shape) : facts_.output(index, shape);
-  return give(query.attr(io, facts_.chip), info, size, "rknn_tensor_attr", kOldAttr);
+  const auto with = [&](const Shape& s) {
+    return query.attr(input ? facts_.input(index, s) : facts_.output(index, s), facts_.chip);
+  };
+  rknn_tensor_attr attr = with(shape);
+  if (query.current) return give(attr, info, size, "rknn_tensor_attr", kOldAttr);
+  // Memory of this size serves all listed shapes.
+  const auto serve = [&](const Shape& s) {
+    attr.size_with_stride = std::max(attr.size_with_stride, with(s).size_with_stride);
+  };
+  if (input)
+    for (const auto& set : facts_.description->shape_sets) serve(set[index]);
+  else
+    for (const auto& set : facts_.set_outputs)
+      if (set[index]) serve(*set[index]);
+  return give(attr, info, size, "rknn_tensor_attr", kOldAttr);
 }
 
 Outcome Queries::query_text(std::uint32_t cmd, void* info, std::uint32_t size) {
@@ -304,9 +331,10 @@ Result<std::size_t> Queries::outside_size(bool internal) {
   if (!internal) return pages(facts_.program_bytes);
   std::atomic<std::size_t>& asked = *facts_.internal_bytes;
   if (const std::size_t known = asked.load(std::memory_order_relaxed); known != 0) return known;
-  // The first shapes are the largest: their form is there since the context was made.
+  const Program now = program();
+  const std::vector<Context> made = missing_forms(now, *facts_.description);
   std::size_t most = 0;
-  for (const ProgramForm& form : program().forms()) most = std::max(most, form.memory.internal);
+  for (const ProgramForm& form : now.forms()) most = std::max(most, form.memory.internal);
   std::size_t none = 0;
   most = pages(most);
   return asked.compare_exchange_strong(none, most) ? most : none;

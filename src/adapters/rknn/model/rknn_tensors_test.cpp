@@ -267,6 +267,36 @@ TEST(RknnShapes, MemoryForTheLargestServesAll) {
   }
 }
 
+/// None of the sets is the largest: rows are padded, and one input grows where the other shrinks.
+TEST(RknnShapes, MemoryByTheAttrsServesEachListedShape) {
+  ImportOptions options;
+  options.shape_sets = {{Shape{1, 3, 10, 100}, Shape{9, 8}},
+                        {Shape{1, 3, 100, 10}, Shape{1, 8}},
+                        {Shape{1, 3, 30, 17}, Shape{7, 8}}};
+  const Model model(compiled(OnnxBuilder()
+                                 .input("a", {1, 3, "h", "w"})
+                                 .input("b", {"n", 8})
+                                 .output("y", {1, 3, "h", "w"})
+                                 .output("z", {"n", 8})
+                                 .node("Neg", {"a"}, {"y"})
+                                 .node("Neg", {"b"}, {"z"})
+                                 .build(),
+                             options));
+  std::vector<std::unique_ptr<Mem>> memory;
+  for (const auto cmd : {RKNN_QUERY_INPUT_ATTR, RKNN_QUERY_NATIVE_OUTPUT_ATTR})
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      rknn_tensor_attr attr = model.attr(cmd, i);
+      memory.push_back(std::make_unique<Mem>(model.ctx, attr.size_with_stride));
+      ASSERT_EQ(rknn_set_io_mem(model.ctx, memory.back()->mem, &attr), RKNN_SUCC);
+    }
+  for (const auto& set : options.shape_sets) {
+    rknn_tensor_attr attrs[] = {shaped(model, 0, {1, set[0][2], set[0][3], 3}, RKNN_TENSOR_NHWC),
+                                shaped(model, 1, {set[1][0], 8}, RKNN_TENSOR_UNDEFINED)};
+    ASSERT_EQ(rknn_set_input_shapes(model.ctx, 2, attrs), RKNN_SUCC);
+    EXPECT_EQ(model.run(), RKNN_SUCC) << set[0].to_string();
+  }
+}
+
 TEST(RknnShapes, MemoryStaysBoundOverAChangeWhereItFits) {
   const Model model(two_sizes());
   const Mem in(model.ctx, model.attr(RKNN_QUERY_INPUT_ATTR).size_with_stride);
@@ -495,6 +525,32 @@ TEST(RknnShapes, MemoryIsThatOfTheLargestShapesInWhateverOrderAndContext) {
   rknn_context from = first.ctx;
   ASSERT_EQ(rknn_dup_context(&from, &copy.ctx), RKNN_SUCC);
   EXPECT_EQ(internal(copy), internal(first));
+}
+
+/// The sum of the inputs says nothing of what is computed from them.
+TEST(RknnShapes, MemoryIsThatOfTheLargestValuesWhenItIsAskedFirst) {
+  ImportOptions options;
+  options.shape_sets = {{Shape{4000, 1}, Shape{1, 1}}, {Shape{1000, 1}, Shape{1, 1000}}};
+  const std::string bytes = compiled(OnnxBuilder()
+                                         .input("a", {"n", 1})
+                                         .input("b", {1, "k"})
+                                         .output("y", {"n", "k"})
+                                         .node("MatMul", {"a", "b"}, {"t"})
+                                         .node("Softmax", {"t"}, {"y"})
+                                         .build(),
+                                     options);
+  const auto internal = [](const Model& model) {
+    rknn_mem_size size{};
+    EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_MEM_SIZE, &size, sizeof size), RKNN_SUCC);
+    return size.total_internal_size;
+  };
+  const Model early(bytes), late(bytes);
+  EXPECT_GE(internal(early), 4000000U);
+  rknn_tensor_attr attrs[] = {shaped(late, 0, {1000, 1}, RKNN_TENSOR_UNDEFINED),
+                              shaped(late, 1, {1, 1000}, RKNN_TENSOR_UNDEFINED)};
+  ASSERT_EQ(rknn_set_input_shapes(late.ctx, 2, attrs), RKNN_SUCC);
+  ASSERT_EQ(late.run(), RKNN_SUCC);
+  EXPECT_EQ(internal(late), internal(early));
 }
 
 TEST(RknnShapes, SizesAreThoseOfTheCurrentShape) {
