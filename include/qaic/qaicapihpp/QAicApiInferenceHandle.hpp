@@ -1,5 +1,7 @@
 /// InferenceHandle: one inference of an InferenceSet: its buffers, its id, how it ended. A set
-/// makes its handles; a user gets them of getAvailable() and getCompleted(). One user at a time.
+/// makes its handles; a user gets them of getAvailable() and getCompleted(). One user at a time: a
+/// call that sets something, or submits, while another one does is QS_BUSY. What the methods that
+/// return references refer to is the user's who has the handle.
 #pragma once
 
 #include <atomic>
@@ -17,32 +19,29 @@ class InferenceHandle : public Logger {
   /// All buffers, inputs first; their memory must stay until the inference has completed. They stay
   /// set until others are. QS_INVAL: another number of them, a size that fits no shape of the
   /// buffer, or a type that is none; QS_UNSUPPORTED: PMEM; QS_BADFD: a descriptor below 0; QS_BUSY:
-  /// in flight, or completed and not collected; then nothing changes. What only the device can say,
-  /// submit() gives.
-  QStatus setBuffers(const std::vector<QBuffer>& buffers) {
-    const QStatus status = put(buffers, 0, mappings().size(), "buffers");
-    if (status == QS_SUCCESS) vector_ = nullptr;
-    return status;
-  }
+  /// in flight, completed and not collected, or used by another thread; then nothing changes. What
+  /// only the device can say, submit() gives.
+  QStatus setBuffers(const std::vector<QBuffer>& buffers) { return setAll(buffers, nullptr); }
   /// The same for all inputs.
   QStatus setInputBuffers(const std::vector<QBuffer>& buffers) {
-    return put(buffers, 0, inputs_, "inputs");
+    const OneUser user(busy_);
+    return user ? put(buffers, 0, inputs_, "inputs") : inUse();
   }
   /// The same for all outputs.
   QStatus setOutputBuffers(const std::vector<QBuffer>& buffers) {
-    return put(buffers, inputs_, mappings().size() - inputs_, "outputs");
+    const OneUser user(busy_);
+    return user ? put(buffers, inputs_, mappings().size() - inputs_, "outputs") : inUse();
   }
   /// The buffers of a vector, which is kept. QS_INVAL also where it is null.
   QStatus setBuffers(const shInferenceVector& vector) {
     if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
-    const QStatus status = setBuffers(vector->give());
-    if (status == QS_SUCCESS) vector_ = vector;
-    return status;
+    return setAll(vector->give(), vector);
   }
   /// Dimensions of each buffer; all together must be one specialization, which submit() checks.
   /// They stay set until others are; no entries: those of the program. QS_INVAL: another number.
   QStatus setBufferDimensions(const BufferDimensions& dimensions) {
-    if (busy_) return inUse();
+    const OneUser user(busy_);
+    if (!user) return inUse();
     if (!dimensions.empty() && dimensions.size() != mappings().size())
       return wrongCount(dimensions.size(), mappings().size(), "dimensions");
     dimensions_ = dimensions;
@@ -79,20 +78,44 @@ class InferenceHandle : public Logger {
       if (mapping.bufferMapping.ioType == BUFFER_IO_TYPE_INPUT) ++inputs_;
   }
 
+  /// The right to change a handle, for one call.
+  class OneUser {
+   public:
+    explicit OneUser(std::atomic<bool>& busy) noexcept
+        : busy_(busy), alone_(!busy.exchange(true)) {}
+    ~OneUser() {
+      if (alone_) busy_ = false;
+    }
+    OneUser(const OneUser&) = delete;
+    OneUser& operator=(const OneUser&) = delete;
+    explicit operator bool() const noexcept { return alone_; }
+
+   private:
+    std::atomic<bool>& busy_;
+    const bool alone_;
+  };
+
   const v2::BufferMappings& mappings() const noexcept { return *mappings_; }
 
   QStatus inUse() const {
     return refuse(QS_BUSY,
-                  "the handle is in flight, or completed and not collected; take it with "
-                  "getCompleted first");
+                  "the handle is in flight, completed and not collected, or used by another "
+                  "thread; take it with getCompleted first");
   }
   QStatus wrongCount(size_t given, size_t wanted, const char* what) const {
     return refuse(QS_INVAL, std::to_string(given) + " entries given for " + std::to_string(wanted) +
                                 " " + what + "; pass one for each");
   }
 
+  QStatus setAll(const std::vector<QBuffer>& buffers, const shInferenceVector& owner) {
+    const OneUser user(busy_);
+    if (!user) return inUse();
+    const QStatus status = put(buffers, 0, mappings().size(), "buffers");
+    if (status == QS_SUCCESS) vector_ = owner;
+    return status;
+  }
+
   QStatus put(const std::vector<QBuffer>& buffers, size_t first, size_t count, const char* what) {
-    if (busy_) return inUse();
     if (buffers.size() != count) return wrongCount(buffers.size(), count, what);
     for (size_t i = 0; i < count; ++i) {
       if (!covering_ && !detail::fits(mappings()[first + i].bufferMapping,
@@ -139,11 +162,11 @@ class InferenceHandle : public Logger {
   std::vector<QBuffer> buffers_;
   BufferDimensions dimensions_;
   shInferenceVector vector_;  ///< The owner of buffers_, where one was given.
-  bool covering_ = false;     ///< See InferenceSet::setCovering().
-  bool changed_ = true;       ///< The library has not these buffers and dimensions yet.
+  std::atomic<bool> covering_{false};  ///< See InferenceSet::setCovering().
+  bool changed_ = true;  ///< The library has not these buffers and dimensions yet.
   uint32_t index_;
   std::atomic<uint64_t> id_{0};
-  std::atomic<bool> busy_{false};  ///< From submit() until it was collected.
+  std::atomic<bool> busy_{false};  ///< From submit() until it was collected, and while it is set.
   QStatus status_ = QS_SUCCESS;
   std::string error_;
 };

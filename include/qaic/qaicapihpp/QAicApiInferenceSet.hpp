@@ -360,6 +360,8 @@ class InferenceSet : public Logger {
     return status;
   }
   static QStatus cover(const State& state, InferenceHandle& handle, bool on) {
+    const InferenceHandle::OneUser user(handle.busy_);
+    if (!user) return handle.inUse();
     const QStatus status = library().qaicInferenceSetSetCovering(state.set, handle.index_, on);
     if (status == QS_SUCCESS) handle.covering_ = on;
     return status;

@@ -177,6 +177,42 @@ CORELANE_STATEMENT(threads_a_second_user_of_a_handle_or_an_object_gets_busy) {
   CORELANE_GIVES(QS_TIMEDOUT, other.status());
 }
 
+/// One thread sets a handle that another one submits: each call is done, or is QS_BUSY.
+CORELANE_STATEMENT(threads_that_set_and_submit_one_handle_get_busy_and_mix_nothing_up) {
+  const SetBench bench(kReal);
+  const shInferenceHandle handle = bench.take();
+  const Pair pairs[] = {Pair(1), Pair(2)};
+  const BufferDimensions dimensions[] = {BufferDimensions(4, {4, {2, 3}}), {}};
+  std::atomic<bool> ended{false};
+  Caller setter([&] {
+    for (size_t round = 0; !ended; ++round) {
+      const QStatus given[] = {handle->setBufferDimensions(dimensions[round % 2]),
+                               handle->setBuffers(pairs[round / 2 % 2].buffers()),
+                               bench.set->setCovering(handle, round % 2 == 0)};
+      for (const QStatus status : given)
+        if (status != QS_SUCCESS && status != QS_BUSY) return status;
+    }
+    return QS_SUCCESS;
+  });
+  for (uint64_t done = 0; done < 500;) {
+    shInferenceHandle taken;
+    const QStatus status = bench.set->submit(handle, done);
+    if (status == QS_BUSY) continue;
+    if (status != QS_SUCCESS) ended = true;  // The thread is waited for.
+    CORELANE_GIVES(QS_SUCCESS, status);
+    CORELANE_GIVES(QS_SUCCESS, bench.set->getCompletedId(taken, done++));
+  }
+  ended = true;
+  CORELANE_GIVES(QS_SUCCESS, setter.status());
+  for (const Pair& pair : pairs) {
+    CORELANE_GIVES(QS_SUCCESS, handle->setBuffers(pair.buffers()));
+    shInferenceHandle taken;
+    CORELANE_GIVES(QS_SUCCESS, bench.set->submit(handle, 1000));
+    CORELANE_GIVES(QS_SUCCESS, bench.set->getCompletedId(taken, 1000));
+  }
+  CORELANE_NEED(pairs[0].added() && pairs[1].added());
+}
+
 /// Methods of contexts, programs, queues and sets, from any thread.
 CORELANE_STATEMENT(threads_share_a_context_a_program_a_queue_and_a_set) {
   const SetBench bench(kReal, 2, 2);
