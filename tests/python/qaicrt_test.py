@@ -1,4 +1,5 @@
 """corelane.qaicrt: the flows of the C++ client programs of tests/compat/qaic, memory, codes and exceptions."""
+import contextlib
 import gc
 import os
 import threading
@@ -466,6 +467,52 @@ class Objects(Case):
                 make()
         with self.assertRaises(ValueError):
             qaicrt.QBuffer(size=5)
+
+    def test_numbers_out_of_range_are_named(self):
+        run = qaicrt.ExecObj(self.context, self.program())
+        for text, use in (("the place of a buffer is a number from 0 .* not -1", lambda: run.setData([(-1, X)])),
+                          ("the number of a device has 32 bits", lambda: qaicrt.Context(2**40)),
+                          ("bits of 32", lambda: qaicrt.ExecObj(self.context, self.program(), properties=-1)),
+                          ("a QIDList holds numbers of devices", lambda: qaicrt.Context([2**40])),
+                          ("a list of BufferMapping", lambda: qaicrt.InferenceVector([3]))):
+            with self.subTest(text=text), self.assertRaisesRegex(TypeError, text):
+                use()
+
+    def test_objects_whose_init_did_not_run_or_raised_are_type_errors(self):
+        class Failed(qaicrt.InferenceVector):
+            def __init__(self):
+                with contextlib.suppress(qaicrt.CoreExceptionInit):
+                    super().__init__([], ["/there is no such file"])
+
+        def made(kind):
+            return kind.__new__(kind)
+
+        program = self.program()
+        run, a_set = qaicrt.ExecObj(self.context, program), qaicrt.InferenceSet(self.context, self.qpc, 0, 1, 1)
+        _, handle = a_set.getAvailable()
+        for number, use in enumerate((
+                lambda: a_set.submit(Failed()), lambda: run.setData(Failed()), lambda: handle.setBuffers(Failed()),
+                lambda: a_set.submit(made(qaicrt.InferenceHandle)), lambda: handle == made(qaicrt.InferenceHandle),
+                lambda: a_set.putCompleted(made(qaicrt.InferenceHandle)),
+                lambda: run.setData([made(qaicrt.QBuffer)] * 2), lambda: qaicrt.InferenceVector(made(qaicrt.Qpc)),
+                lambda: handle.setBufferDimensions(made(qaicrt.BufferDimensionsVecRef)),
+                lambda: qaicrt.Context(made(qaicrt.QIDList)),
+                lambda: qaicrt.InferenceSet(self.context, made(qaicrt.Qpc)),
+                lambda: qaicrt.Program(self.context, 0, made(qaicrt.Qpc)),
+                lambda: qaicrt.Program(made(qaicrt.Context), 0, self.qpc),
+                lambda: qaicrt.InferenceSet(self.context, self.qpc, 0, 1, 1, [made(qaicrt.InferenceVector)]),
+                lambda: qaicrt.ProfilingHandle(made(qaicrt.Program), 3, print),
+                lambda: qaicrt.ProfilingHandle(made(qaicrt.InferenceSet), 3, print),
+                lambda: qaicrt.ProfilingHandle(made(qaicrt.InferenceBenchmarkSet), 3, print),
+                lambda: made(qaicrt.InferenceSet).getAvailable(), lambda: qaicrt.InferenceSet.getAvailable(5),
+                lambda: made(qaicrt.InferenceSet).submit(handle), lambda: qaicrt.InferenceSet.submit(5, handle),
+                lambda: run.setDataWithSlices([(0, X)], made(qaicrt.SlicingSpec), []))):
+            with self.subTest(use=number), self.assertRaises(TypeError):
+                use()
+        with self.assertRaisesRegex(TypeError, r"the corelane\.qaicrt\.InferenceVector was not initialised: .* call super"):
+            a_set.submit(Failed())
+        with self.assertRaises(BufferError):
+            memoryview(made(qaicrt.QBuffer))
 
     def test_memory_that_is_not_contiguous_is_told_in_one_way(self):
         import ml_dtypes

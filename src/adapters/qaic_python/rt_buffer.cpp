@@ -10,6 +10,7 @@
 
 #include "QAicApi.hpp"
 #include "adapters/interpreter/held_buffer.h"
+#include "adapters/qaic_python/rt_object.h"
 
 namespace corelane::qaic_python {
 
@@ -51,6 +52,10 @@ bool holds_objects(nb::handle value) {
 
 /// The buffer of a QBuffer, which lives as long as what was made of it.
 int show_memory(PyObject* self, Py_buffer* view, int flags) {
+  if (!nb::inst_ready(self)) {
+    PyErr_SetString(PyExc_BufferError, "the QBuffer was not initialised: its __init__ did not run");
+    return -1;
+  }
   const Buffer* buffer = nb::inst_ptr<Buffer>(self);
   if (buffer->raw.buf == nullptr && buffer->raw.size > 0) {
     PyErr_SetString(PyExc_BufferError, "the QBuffer is a descriptor; map it to read it");
@@ -77,7 +82,7 @@ Buffer make_buffer(std::size_t size) {
 }
 
 Buffer buffer_of(nb::handle value) {
-  if (nb::isinstance<Buffer>(value)) return *nb::inst_ptr<Buffer>(value);
+  if (const Buffer* const buffer = object_in<Buffer>(value); buffer != nullptr) return *buffer;
   if (PyObject_CheckBuffer(value.ptr()) == 0)
     throw nb::type_error(
         ("a QBuffer is made of bytes, a numpy array or another object with memory, "
@@ -149,7 +154,7 @@ bool bring_outputs(Buffers& buffers, const qaic::rt::BufferMappings& mappings,
 }
 
 qaic::rt::BufferDimensions dimensions_of(nb::handle values) {
-  if (nb::isinstance<Dimensions>(values)) return *nb::inst_ptr<Dimensions>(values);
+  if (const auto* const known = object_in<Dimensions>(values); known != nullptr) return *known;
   return nb::cast<Dimensions>(nb::type<Dimensions>()(values));
 }
 
@@ -161,9 +166,11 @@ nb::object as_dimensions(const qaic::rt::BufferDimensions& dimensions) {
 
 std::vector<QID> devices_of(nb::handle value) {
   if (value.is_none()) return {};
-  if (PyIndex_Check(value.ptr()) != 0) return {nb::cast<QID>(nb::int_(value))};
+  if (PyIndex_Check(value.ptr()) != 0) 
+    return {value_of<QID>(nb::int_(value), "the number of a device has 32 bits")};
   if (nb::isinstance<nb::str>(value))
     throw nb::type_error("a device is an int, a list of ints or None, not a text");
+  if (const QidList* const known = object_in<QidList>(value); known != nullptr) return *known;
   return nb::cast<QidList>(nb::type<QidList>()(value));
 }
 

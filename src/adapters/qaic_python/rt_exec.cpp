@@ -32,13 +32,16 @@ bool are_pairs(nb::handle buffers) {
          PyIndex_Check(nb::object(first[0]).ptr()) != 0;
 }
 
+constexpr const char* kBits = "properties of an ExecObj are bits of 32";
+
 using Pairs = std::vector<std::pair<std::uint32_t, QBuffer>>;
 
 /// Bytes of an element and dimensions of an array; nothing of other memory.
 std::pair<std::uint32_t, std::vector<std::uint32_t>> extents_of(nb::handle memory) {
   if (!nb::hasattr(memory, "shape") || !nb::hasattr(memory, "itemsize")) return {};
-  return {nb::cast<std::uint32_t>(memory.attr("itemsize")),
-          nb::cast<std::vector<std::uint32_t>>(memory.attr("shape"))};
+  constexpr const char* kExtents = "the shape and itemsize of a slice are numbers of 32 bits";
+  return {value_of<std::uint32_t>(memory.attr("itemsize"), kExtents),
+          value_of<std::vector<std::uint32_t>>(memory.attr("shape"), kExtents)};
 }
 
 class QueueObject : public ContextMember<rt::shQueue> {
@@ -86,8 +89,8 @@ const rt::BufferMappings& ExecObject::mappings() const {
 }
 
 QStatus ExecObject::set_data(nb::handle buffers, nb::handle dimensions) {
-  if (nb::isinstance<VectorObject>(buffers))
-    return set_all(nb::inst_ptr<VectorObject>(buffers)->give(), dimensions);
+  if (VectorObject* const vector = object_in<VectorObject>(buffers); vector != nullptr)
+    return set_all(vector->give(), dimensions);
   if (are_pairs(buffers))
     return set_some(buffers, [&](const Pairs& some) { return get()->setData(some); });
   Buffers given = buffers_of(buffers);
@@ -109,7 +112,8 @@ QStatus ExecObject::set_some(nb::handle pairs, const Set& set) {
   all.resize(mappings().size());
   std::vector<std::pair<std::uint32_t, Buffer>> given;
   for (const nb::handle pair : nb::iter(pairs)) {
-    const auto index = nb::cast<std::uint32_t>(pair[0]);
+    const auto index =
+        value_of<std::uint32_t>(pair[0], "the place of a buffer is a number from 0 to 4294967295");
     given.emplace_back(index, buffer_of(nb::object(pair[1])));
     if (index < all.size()) all[index] = given.back().second;
   }
@@ -126,7 +130,9 @@ nb::tuple ExecObject::set_slices(nb::handle pairs, nb::handle spec, nb::handle p
   const auto& of = object_of<SlicingObject>(spec, "the slicing specification");
   rt::SlicingParameters values;
   for (const nb::handle pair : nb::iter(parameters))
-    values.emplace_back(nb::cast<std::string>(pair[0]), nb::cast<std::int64_t>(pair[1]));
+    values.emplace_back(
+        value_of<std::string>(pair[0], "a parameter of slices has a text for its name"),
+        value_of<std::int64_t>(pair[1], "a parameter of slices has a number of 64 bits"));
   const nb::list given(pairs);  // Gone through twice.
   rt::BufferDimensions extents;
   for (const nb::handle pair : given) extents.push_back(extents_of(pair[1]));
@@ -182,7 +188,7 @@ void bind_exec(nb::module_& module) {
             const bool bits = PyIndex_Check(buffers.ptr()) != 0;  // In place of buffers.
             const nb::handle chosen = bits ? buffers : properties;
             std::uint32_t wanted = QAIC_EXECOBJ_PROPERTIES_DEFAULT;
-            if (!chosen.is_none()) wanted = nb::cast<std::uint32_t>(chosen);
+            if (!chosen.is_none()) wanted = value_of<std::uint32_t>(chosen, kBits);
             new (self) ExecObject(std::move(context), std::move(program), wanted);
             if (bits || buffers.is_none()) return;
             try {

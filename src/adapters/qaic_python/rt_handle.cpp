@@ -9,6 +9,7 @@
 #include "QAicApi.hpp"
 #include "adapters/qaic_python/rt_cycle.h"
 #include "adapters/qaic_python/rt_names.h"
+#include "adapters/qaic_python/rt_object.h"
 #include "adapters/qaic_python/rt_vector.h"
 
 namespace corelane::qaic_python {
@@ -24,8 +25,8 @@ QStatus put_buffers(SetState& state, rt::InferenceHandle& handle, Buffers given)
 }
 
 QStatus put_buffers(SetState& state, rt::InferenceHandle& handle, nb::handle buffers) {
-  if (nb::isinstance<VectorObject>(buffers))
-    return put_buffers(state, handle, nb::inst_ptr<VectorObject>(buffers)->give());
+  if (VectorObject* const vector = object_in<VectorObject>(buffers); vector != nullptr)
+    return put_buffers(state, handle, vector->give());
   Buffers given = buffers_of(buffers);
   bring_outputs(given, state.mappings, state.buffers[handle.getIndex()]);
   return put_buffers(state, handle, std::move(given));
@@ -64,11 +65,11 @@ nb::list HandleObject::buffers() const {
 
 rt::shInferenceHandle handle_of(nb::handle given) {
   if (given.is_none()) return nullptr;
-  if (!nb::isinstance<HandleObject>(given))
-    throw nb::type_error(
-        "an InferenceHandle is needed, as getAvailable() and getCompleted() give it, or an "
-        "InferenceVector where submit() takes one");
-  return nb::inst_ptr<HandleObject>(given)->get();
+  if (const HandleObject* const handle = object_in<HandleObject>(given); handle != nullptr)
+    return handle->get();
+  throw nb::type_error(
+      "an InferenceHandle is needed, as getAvailable() and getCompleted() give it, or an "
+      "InferenceVector where submit() takes one");
 }
 
 void bind_handle(nb::module_& module) {
@@ -122,8 +123,8 @@ void bind_handle(nb::module_& module) {
       .def(
           "__eq__",
           [](const HandleObject& self, nb::handle other) {
-            return nb::isinstance<HandleObject>(other) &&
-                   nb::inst_ptr<HandleObject>(other)->get() == self.get();
+            const HandleObject* const handle = object_in<HandleObject>(other);
+            return handle != nullptr && handle->get() == self.get();
           },
           arg("other").none())
       .def("__hash__", [](const HandleObject& self) {

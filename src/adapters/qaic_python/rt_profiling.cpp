@@ -54,13 +54,12 @@ rt::ProfilingCallback callback_of(const std::shared_ptr<UserFunction>& function)
 
 /// A Program, or what has one.
 rt::shProgram program_of(nb::handle given) {
-  if (nb::isinstance<SetObject>(given)) {
-    const rt::shInferenceSet& set = nb::inst_ptr<SetObject>(given)->get();
-    return without_lock([&] { return set->getProgram(); });
-  }
-  if (nb::isinstance<BenchmarkObject>(given))
-    return nb::inst_ptr<BenchmarkObject>(given)->program();
-  if (nb::isinstance<ProgramObject>(given)) return nb::inst_ptr<ProgramObject>(given)->get();
+  if (const SetObject* const set = object_in<SetObject>(given); set != nullptr)
+    return without_lock([&] { return set->get()->getProgram(); });
+  if (const auto* const bench = object_in<BenchmarkObject>(given); bench != nullptr)
+    return bench->program();
+  if (const auto* const program = object_in<ProgramObject>(given); program != nullptr)
+    return program->get();
   throw nb::type_error((std::string("a Program or an InferenceSet is profiled, not a ") +
                         nb::type_name(given.type()).c_str() + "; pass one, or a list of them")
                            .c_str());

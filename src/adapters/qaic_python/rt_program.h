@@ -8,6 +8,7 @@
 
 #include "adapters/qaic_python/rt_context.h"
 #include "adapters/qaic_python/rt_member.h"
+#include "adapters/qaic_python/rt_object.h"
 #include "adapters/qaic_python/rt_qpc.h"
 #include "adapters/qaic_python/rt_types.h"
 
@@ -36,16 +37,6 @@ class SlicingObject {
  private:
   qaic::rt::shSlicingSpec spec_;
 };
-
-/// The object behind an argument of the type `T`; TypeError that names `what` for others.
-template <class T>
-T& object_of(nanobind::handle given, const char* what) {
-  if (!nanobind::isinstance<T>(given))
-    throw nanobind::type_error((std::string(what) + " is missing, or of another class; pass a " +
-                                nanobind::type_name(nanobind::type<T>()).c_str())
-                                   .c_str());
-  return *nanobind::inst_ptr<T>(given);
-}
 
 void bind_program(nanobind::module_& module);
 

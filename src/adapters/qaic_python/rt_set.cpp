@@ -35,19 +35,22 @@ rt::DeviceChoice choice_of(nb::handle device) {
 
 namespace {
 
+/// `self` of a method whose results keep it.
+SetObject& set_of(nb::handle self) { return object_of<SetObject>(self, "the set"); }
+
 /// (status, the handle or None).
 nb::tuple result(nb::handle set, QStatus status, rt::shInferenceHandle handle) {
   nb::object given = nb::none();
   if (handle != nullptr)
     given = nb::cast(
-        HandleObject(nb::borrow(set), nb::inst_ptr<SetObject>(set)->state(), std::move(handle)));
+        HandleObject(nb::borrow(set), set_of(set).state(), std::move(handle)));
   return nb::make_tuple(status, given);
 }
 
 /// Calls a method that fills a handle, with a limit or without one.
 template <class Call>
 nb::tuple take(nb::handle self, Call&& call) {
-  rt::InferenceSet& set = *nb::inst_ptr<SetObject>(self)->get();
+  rt::InferenceSet& set = *set_of(self).get();
   rt::shInferenceHandle handle;
   const QStatus status = without_lock([&] { return call(set, handle); });
   return result(self, status, std::move(handle));
@@ -73,10 +76,9 @@ nb::tuple get_completed_id(nb::handle self, std::uint64_t id, Seconds timeout) {
 }
 
 /// InferenceSet::submit(vector): the buffers go by the handle, which keeps them.
-QStatus submit_vector(nb::handle self, nb::handle vector, std::uint64_t id) {
-  SetState& state = *nb::inst_ptr<SetObject>(self)->state();
+QStatus submit_vector(SetState& state, VectorObject& vector, std::uint64_t id) {
   rt::InferenceSet& set = *state.object;
-  Buffers given = nb::inst_ptr<VectorObject>(vector)->give();  // May throw: no handle is taken yet.
+  Buffers given = vector.give();  // May throw: no handle is taken yet.
   rt::shInferenceHandle taken;
   QStatus status = without_lock([&] { return set.getAvailable(taken); });
   if (status != QS_SUCCESS) return status;
@@ -92,9 +94,10 @@ QStatus submit_vector(nb::handle self, nb::handle vector, std::uint64_t id) {
   return rt::library().qaicSetLastErrorText(status, why.c_str());
 }
 
-QStatus submit(nb::handle self, nb::handle what, std::uint64_t id) {
-  if (nb::isinstance<VectorObject>(what)) return submit_vector(self, what, id);
-  rt::InferenceSet& set = *nb::inst_ptr<SetObject>(self)->get();
+QStatus submit(const SetObject& self, nb::handle what, std::uint64_t id) {
+  if (VectorObject* const vector = object_in<VectorObject>(what); vector != nullptr)
+    return submit_vector(*self.state(), *vector, id);
+  rt::InferenceSet& set = *self.get();
   const rt::shInferenceHandle handle = handle_of(what);
   return without_lock([&] { return set.submit(handle, id); });
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "adapters/qaic_python/rt_object.h"
 #include "adapters/qaic_python/rt_text.h"
 
 namespace corelane::qaic_python {
@@ -118,7 +119,7 @@ void bind_properties(nb::module_& module) {
       .def_prop_rw(
           "devMapping", [](const ProgramProperties& self) { return self.dev_mapping; },
           [](ProgramProperties& self, const nb::object& text) {
-            self.dev_mapping = text.is_none() ? std::string() : nb::cast<std::string>(text);
+            self.dev_mapping = text.is_none() ? std::string() : value_of<std::string>(text, "devMapping is a text");
           },
           nb::arg("text").none(), "Devices of a program for several, as \"0:1:2\"; \"\": none.");
   also_named(module, "QAicProgramProperties", "QAicProgramProperties_t");

@@ -9,6 +9,7 @@
 #include "adapters/interpreter/py_gate.h"
 #include "adapters/qaic_python/rt_errors.h"
 #include "adapters/qaic_python/rt_names.h"
+#include "adapters/qaic_python/rt_object.h"
 #include "adapters/qaic_python/rt_qpc.h"
 
 namespace corelane::qaic_python {
@@ -22,9 +23,10 @@ using Source = rt::InferenceVector::DataSourceType;
 namespace {
 
 rt::BufferMappings mappings_of(nb::handle given) {
-  if (nb::isinstance<QpcObject>(given))
-    return nb::inst_ptr<QpcObject>(given)->get()->getBufferMappings();
-  return nb::cast<rt::BufferMappings>(given);
+  if (const QpcObject* const qpc = object_in<QpcObject>(given); qpc != nullptr)
+    return qpc->get()->getBufferMappings();
+  return value_of<rt::BufferMappings>(
+      given, "an InferenceVector is made of a Qpc or of a list of BufferMapping");
 }
 
 /// `from` is a Qpc or its mappings.
@@ -104,10 +106,9 @@ void bind_vector(nb::module_& module) {
           [](VectorObject* self, nb::handle given, nb::handle source) {
             rt::BufferMappings mappings = mappings_of(given);
             // By the Qpc it knows the shapes, too.
+            const QpcObject* const qpc = object_in<QpcObject>(given);
             rt::shInferenceVector vector =
-                nb::isinstance<QpcObject>(given)
-                    ? vector_of(nb::inst_ptr<QpcObject>(given)->get(), source)
-                    : vector_of(mappings, source);
+                qpc != nullptr ? vector_of(qpc->get(), source) : vector_of(mappings, source);
             new (self) VectorObject(std::move(mappings), std::move(vector));
           },
           arg("mappings"), arg("source").none() = nb::none(),
