@@ -5,6 +5,7 @@
 
 #include "base/fork.h"
 #include "corelane/device/device.h"
+#include "corelane/device/residence.h"
 
 namespace corelane::runtime {
 namespace {
@@ -61,14 +62,19 @@ Result<device::CoreSet> TurnCore::choose(const device::CoreSet& asked) const {
                  "these",
                  asked.to_string(), cores_.to_string());
   if (asked.count() == 0 || asked.count() == there) return device::CoreSet::mask(among);
+  std::uint64_t held = 0;
+  for (const device::Holding& one : device_->holdings())
+    if (one.residency == device::Residency::kExclusive) held |= one.cores.bits();
   const MutexLock lock(mutex_);
+  const auto rank = [&](std::size_t core) CORELANE_REQUIRES(mutex_) {
+    return std::pair((held >> core & 1) != 0, table_.members_on(core));
+  };
   std::uint64_t chosen = 0;
   for (std::size_t n = 0; n < asked.count(); ++n) {
     std::size_t best = device::CoreSet::kMaxCores;
     for (std::uint64_t rest = among & ~chosen; rest != 0; rest &= rest - 1) {
       const auto core = static_cast<std::size_t>(std::countr_zero(rest));
-      if (best == device::CoreSet::kMaxCores || table_.members_on(core) < table_.members_on(best))
-        best = core;
+      if (best == device::CoreSet::kMaxCores || rank(core) < rank(best)) best = core;
     }
     chosen |= std::uint64_t{1} << best;
   }

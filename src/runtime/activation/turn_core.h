@@ -30,7 +30,7 @@ class TurnCore final : public std::enable_shared_from_this<TurnCore> {
   const std::shared_ptr<device::Device>& device() const noexcept { return device_; }
   const device::CoreSet& cores() const noexcept { return cores_; }
   /// A mask of the group's cores: those asked for, or for "any N" those that the fewest members
-  /// have. kInvalidArgument.
+  /// have, and first those that nobody holds exclusively. kInvalidArgument.
   Result<device::CoreSet> choose(const device::CoreSet& asked) const;
   /// A member on these cores, which are the group's; its number. kInvalidArgument (the options),
   /// kCancelled, kWrongState.

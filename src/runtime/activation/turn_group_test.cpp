@@ -332,6 +332,22 @@ TEST(TurnGroup, CoresThatAreHeldExclusivelyAreNotShared) {
   EXPECT_EQ(Activation::create(other, bench.joins()).error().code(), Code::kOutOfCores);
 }
 
+TEST(TurnGroup, AMemberTakesCoresThatNobodyElseHolds) {
+  TurnBench bench("null:generic:2");
+  LoadOptions load;
+  load.on = bench.device;
+  load.cache = false;
+  const std::string model = testing::relu_model({std::int64_t{1}, std::int64_t{8}});
+  const Program other = Program::load(as_byte_span(model), load).value();
+  const Activation held = Activation::create(other).value();
+  const auto first = Activation::create(bench.program, bench.joins());
+  ASSERT_TRUE(first) << first.error().to_string();
+  const auto second = Activation::create(bench.program, bench.joins());
+  ASSERT_TRUE(second) << second.error().to_string();
+  EXPECT_EQ(first->cores(), second->cores()) << "the other core is held";
+  EXPECT_EQ(first->cores().bits() & held.cores().bits(), 0U);
+}
+
 TEST(TurnGroup, AForkedChildIsRefused) {
   TurnBench bench("null:generic:1?threads=1", {}, false);
   const Activation activation = bench.activate();

@@ -38,11 +38,21 @@ class GroupGate {
     const MutexLock lock(mutex_);
     open_ = false;
   }
-  /// Waits until no inference is on its way; false when `until` came first.
+  /// For good: threads that wait for the gate do so no more.
+  void end() {
+    const MutexLock lock(mutex_);
+    ended_ = true;
+    left_.notify_all();
+  }
+  bool ended() const {
+    const MutexLock lock(mutex_);
+    return ended_;
+  }
+  /// Waits until no inference is on its way; false when `until`, or the end, came first.
   bool wait_empty(Clock& clock, TimePoint until) {
     MutexLock lock(mutex_);
     for (bool in_time = true; inside_ != 0;) {
-      if (!in_time) return false;
+      if (!in_time || ended_) return false;
       in_time = clock.wait_until(lock.native(), left_, until);
     }
     return true;
@@ -57,9 +67,10 @@ class GroupGate {
 
  private:
   const std::string group_;
-  Mutex mutex_{LockRank::kDoorWait};
+  mutable Mutex mutex_{LockRank::kDoorWait};
   std::condition_variable left_;
   bool open_ CORELANE_GUARDED_BY(mutex_) = false;
+  bool ended_ CORELANE_GUARDED_BY(mutex_) = false;
   std::size_t inside_ CORELANE_GUARDED_BY(mutex_) = 0;
 };
 

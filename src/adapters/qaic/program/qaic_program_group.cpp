@@ -136,7 +136,10 @@ Status ProgramGroupObject::disable(bool wait, std::uint64_t us) {
   if (!enabled_) return {};
   gate_->close();
   Clock& clock = *parts_.device->clock();
-  if (wait && !gate_->wait_empty(clock, us == 0 ? kNever : after_us(clock.now(), us))) {
+  const bool empty =
+      !wait || gate_->wait_empty(clock, us == 0 ? kNever : after_us(clock.now(), us));
+  const bool released = !empty && gate_->ended();
+  if (!empty && !released) {
     gate_->open();
     return error(
         Code::kTimeout,
@@ -147,10 +150,13 @@ Status ProgramGroupObject::disable(bool wait, std::uint64_t us) {
   turns_.shutdown();
   deactivate_all();
   enabled_ = false;
-  return {};
+  if (!released) return {};
+  return error(Code::kCancelled, "the group '{}' was released while inferences were in flight",
+               parts_.name);
 }
 
 void ProgramGroupObject::end() {
+  gate_->end();
   static_cast<void>(disable(false, 0));  // kBusy: the thread that uses it has a reference.
   const OneUser user(in_call_);
   if (!user) return;

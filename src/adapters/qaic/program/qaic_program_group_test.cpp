@@ -1,6 +1,7 @@
 // Groups of programs by the C functions: turns, shares, waits, and their end.
 #include <array>
 #include <deque>
+#include <future>
 #include <limits>
 #include <thread>
 
@@ -314,6 +315,40 @@ TEST(QaicProgramGroup, ReleasingItEndsItsProgramsAndItsQueue) {
   EXPECT_EQ(qaicLoadProgram(program), QS_INVAL);
   EXPECT_EQ(qaicReleaseQueue(bench.queue), QS_INVAL);
   EXPECT_EQ(runner.enqueue(), QS_INVAL);
+}
+
+TEST(QaicProgramGroup, ReleasingItEndsADisablingThatWaits) {
+  GroupBench bench;
+  QAicProgram* program = bench.add();
+  ASSERT_EQ(qaicProgramGroupEnable(bench.group), QS_SUCCESS) << text();
+  const Runner runner(bench, program);
+  ASSERT_EQ(runner.enqueue(), QS_SUCCESS) << text();
+  auto disabling = std::async(
+      std::launch::async, [&] { return qaicProgramGroupDisable(bench.group, true, 60'000'000); });
+  bench.clock->await(1);
+  ASSERT_EQ(qaicReleaseProgramGroup(bench.group), QS_SUCCESS) << text();
+  EXPECT_EQ(disabling.get(), QS_ERROR);
+  bench.group = nullptr;
+  bench.advance(milliseconds(1));
+  EXPECT_EQ(runner.wait(), QS_SUCCESS) << "what runs goes on";
+  EXPECT_EQ(bench.free_cores(), 16);
+}
+
+TEST(QaicProgramGroup, IsEnabledBesideAProgramThatHoldsCores) {
+  const GroupBench bench;
+  QAicProgram* const other = bench.program();
+  ASSERT_EQ(qaicRunActivationCmd(other, QAIC_PROGRAM_CMD_ACTIVATE_FULL), QS_SUCCESS) << text();
+  QAicProgram* const first = bench.add();
+  QAicProgram* const second = bench.add();
+  ASSERT_EQ(qaicProgramGroupEnable(bench.group), QS_SUCCESS) << text();
+  for (QAicProgram* const program : {first, second}) {
+    const Runner runner(bench, program);
+    ASSERT_EQ(runner.enqueue(), QS_SUCCESS) << text();
+    bench.advance(milliseconds(1));
+    EXPECT_EQ(runner.wait(), QS_SUCCESS);
+  }
+  ASSERT_EQ(qaicProgramGroupDisable(bench.group, true, 0), QS_SUCCESS) << text();
+  EXPECT_EQ(qaicReleaseProgram(other), QS_SUCCESS);
 }
 
 TEST(QaicProgramGroup, WrongArgumentsAreNamedAndChangeNothing) {
