@@ -123,6 +123,15 @@ class Slices(unittest.TestCase):
         self.ok(self.object.run())
         np.testing.assert_array_equal(y, [[6, 26, 46, 14]])
 
+    def test_of_an_output_before_the_other_buffers_are_set(self):
+        x, y, part = np.ones((1, 4), np.float32), np.empty((1, 4), np.float32), np.empty((1, 2), np.float32)
+        self.ok(self.give(2, next=part)[0])
+        self.assertEqual(self.object.run(), QStatus.QS_INVAL)
+        self.assertIn("misses buffer", qaicrt.lastErrorText())
+        self.ok(self.object.setData([(self.places["x"], x), (self.places["y"], y)]))
+        self.ok(self.object.run())
+        np.testing.assert_array_equal(part, [[1, 1]])
+
     def test_of_outputs(self):
         x, y = np.arange(4, dtype=np.float32).reshape(1, 4), np.empty((1, 4), np.float32)
         part = np.empty((1, 2), np.float32)

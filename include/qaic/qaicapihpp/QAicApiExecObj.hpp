@@ -52,8 +52,8 @@ class ExecObj : public Logger {
     if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
     return set(vector->give(), nullptr, vector);
   }
-  /// Some of the buffers, by their index; the others stay. QS_INVAL also for an index that is none,
-  /// and while others were never set.
+  /// Some of the buffers, by their index; the others stay, and may follow where they were never
+  /// set: a run is QS_INVAL until all are there. QS_INVAL also for an index that is none.
   QStatus setData(const std::vector<std::pair<uint32_t, QBuffer>>& buffers) {
     return setSome(buffers, nullptr, {}, {});
   }

@@ -224,7 +224,7 @@ Outcome BoundBuffers::set(std::size_t count, const QBuffer* buffers, const QBuff
   if (buffers == nullptr && count != 0) return outcome(QS_INVAL, "buffers is null");
   CORELANE_ASSIGN(const std::size_t chosen,
                   covering_ ? plan_->choose_covering(buffers, dims) : plan_->choose(buffers, dims));
-  Outcome taken = exchange(buffers, dims, {}, chosen, context);
+  Outcome taken = exchange(buffers, dims, {}, {}, chosen, context);
   if (taken.code() == QS_SUCCESS) keep_extents(dims);
   return taken;
 }
@@ -277,20 +277,40 @@ Outcome BoundBuffers::set_some(const SomeBuffers& some, Context* context) {
   }
   const bool whole = std::ranges::none_of(parts, [](const auto& part) { return part != nullptr; });
   if (covering_ && !extents_.empty() && whole) return cover_some(all, some, context);
+  std::vector<bool> missing(all.size());
+  if (!complete_) missing = plan_->missing(all.data(), parts);
+  // One that is given now is refused where it has no memory.
+  for (const std::uint32_t i : some.indices) missing[i] = false;
   CORELANE_ASSIGN(const std::size_t chosen,
-                  plan_->choose_parts(all.data(), parts, specialization_));
-  Outcome taken = exchange(all.data(), nullptr, std::move(parts), chosen, context);
+                  plan_->choose_parts(all.data(), parts, missing, specialization_));
+  Outcome taken = exchange(all.data(), nullptr, std::move(parts), missing, chosen, context);
   if (taken.code() == QS_SUCCESS) extents_.clear();
   return taken;
 }
 
+std::string BoundBuffers::lack() const {
+  if (given_.empty()) return "has no buffers";
+  const Parts none(plan_->count());
+  const auto missing = plan_->missing(given_.data(), parts_.empty() ? none : parts_);
+  const auto first = static_cast<std::size_t>(std::ranges::find(missing, true) - missing.begin());
+  if (first == missing.size()) return "has all buffers";
+  return fmt::format("misses buffer {} ('{}')", first, plan_->mapping(first).name);
+}
+
 Outcome BoundBuffers::exchange(const QBuffer* buffers, const QBufferDimensions* dims, Parts parts,
-                               std::size_t chosen, Context* context) {
+                               const std::vector<bool>& missing, std::size_t chosen,
+                               Context* context) {
   const std::size_t count = plan_->count();
+  const bool all = std::ranges::find(missing, true) == missing.end();
+  if (!all) context = nullptr;
   if (context != nullptr) CORELANE_TRY(unstage(*context));
   const std::size_t before = std::exchange(specialization_, chosen);
   Outcome taken;
   for (std::size_t i = 0; i < count && taken.code() == QS_SUCCESS; ++i) {
+    if (!missing.empty() && missing[i]) {
+      next_[i] = {};
+      continue;
+    }
     const bool sliced = !parts.empty() && parts[i] != nullptr;
     taken = sliced ? take_slice(i, buffers[i], *parts[i], next_[i])
                    : take(i, buffers[i], dims == nullptr ? nullptr : &dims[i], next_[i]);
@@ -302,7 +322,8 @@ Outcome BoundBuffers::exchange(const QBuffer* buffers, const QBufferDimensions* 
   slots_.swap(next_);
   if (before != chosen) form_views();
   if (context != nullptr) {
-    const Status bound = before != chosen ? bind_all(*context) : bind_slots(*context);
+    const bool anew = before != chosen || !complete_;
+    const Status bound = anew ? bind_all(*context) : bind_slots(*context);
     if (!bound.ok()) {
       slots_.swap(next_);
       specialization_ = before;
@@ -322,7 +343,7 @@ Outcome BoundBuffers::exchange(const QBuffer* buffers, const QBufferDimensions* 
   parts_ = std::move(parts);
   copies_ = std::ranges::any_of(
       slots_, [](const Slot& s) { return s.place == Place::kCopied || s.place == Place::kPadded; });
-  complete_ = true;
+  complete_ = all;
   return {};
 }
 

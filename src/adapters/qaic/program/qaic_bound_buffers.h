@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "adapters/qaic/api/qaic_edge.h"
@@ -49,7 +50,8 @@ class BoundBuffers {
   /// nothing. `dims`: null, or one for each.
   Outcome set(std::size_t count, const QBuffer* buffers, const QBufferDimensions* dims,
               Context* context);
-  /// The same for some; the others stay as they are, and are missing where they were never set.
+  /// The same for some; the others stay as they are. Until all that have to be given were set they
+  /// are kept, and an inference cannot begin.
   /// Where the dimensions of all were covered, they stay, too.
   /// A slice of an input is written to its place before each inference, into the context's own
   /// memory or the state on the device; what is around it stays. That of an output is cut out of
@@ -67,8 +69,10 @@ class BoundBuffers {
   /// The memory that inferences with these buffers use in place of the user's: whoever may outlive
   /// the buffers keeps it until they have ended.
   Paddings paddings() const;
-  /// Whether there are buffers.
+  /// Whether all buffers are there that an inference needs.
   bool complete() const noexcept { return complete_; }
+  /// For a message, where they are not: "misses buffer 0 ('x')".
+  std::string lack() const;
   /// Binds all to another context.
   Status bind_all(Context& context);
   /// Just before an inference that may start at once.
@@ -122,9 +126,10 @@ class BoundBuffers {
   void keep_extents(const QBufferDimensions* dims);
   Outcome cover_some(const std::vector<QBuffer>& all, const SomeBuffers& some, Context* context);
   using Parts = std::vector<std::shared_ptr<const SlicePart>>;
-  /// Takes all of them for a specialization, or changes nothing. `parts`: by buffer, or none.
+  /// Takes all of them for a specialization, or changes nothing. `parts`: by buffer, or none. Those
+  /// `missing` (empty: none) may follow, and nothing is bound before.
   Outcome exchange(const QBuffer* buffers, const QBufferDimensions* dims, Parts parts,
-                   std::size_t chosen, Context* context);
+                   const std::vector<bool>& missing, std::size_t chosen, Context* context);
   Outcome take(std::size_t index, const QBuffer& given, const QBufferDimensions* dims, Slot& slot);
   Outcome take_padded(std::size_t index, const QBuffer& given, const QBufferDimensions& dims,
                       Slot& slot);

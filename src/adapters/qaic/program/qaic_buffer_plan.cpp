@@ -97,9 +97,18 @@ Box BufferPlan::box_of(std::size_t buffer, std::size_t specialization,
   return box;
 }
 
+std::vector<bool> BufferPlan::missing(const QBuffer* buffers, const SliceParts& parts) const {
+  std::vector<bool> missing(count());
+  for (std::size_t i = 0; i < count(); ++i)
+    missing[i] =
+        parts[i] == nullptr && buffers[i].size == 0 && !mapping(i).partial && mapping(i).bytes != 0;
+  return missing;
+}
+
 Status BufferPlan::check_parts(const QBuffer* buffers, const SliceParts& parts,
-                               std::size_t specialization) const {
+                               const std::vector<bool>& missing, std::size_t specialization) const {
   for (std::size_t i = 0; i < count(); ++i) {
+    if (missing[i]) continue;
     if (parts[i] == nullptr) {
       CORELANE_TRY(check_size(buffers[i], i, specialization));
       continue;
@@ -118,11 +127,12 @@ Status BufferPlan::check_parts(const QBuffer* buffers, const SliceParts& parts,
 }
 
 Result<std::size_t> BufferPlan::choose_parts(const QBuffer* buffers, const SliceParts& parts,
+                                             const std::vector<bool>& missing,
                                              std::size_t now) const {
-  Status why = check_parts(buffers, parts, now);
+  Status why = check_parts(buffers, parts, missing, now);
   if (why.ok()) return now;
   for (std::size_t k = 0; k < specializations(); ++k)
-    if (k != now && check_parts(buffers, parts, k).ok()) return k;
+    if (k != now && check_parts(buffers, parts, missing, k).ok()) return k;
   if (specializations() == 1) return error(std::move(why));
   return error(why.code(), "none of the {} specializations takes these buffers; of {}: {}",
                specializations(), tuple_text(now), why.message());

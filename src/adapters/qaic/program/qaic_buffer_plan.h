@@ -61,10 +61,13 @@ class BufferPlan {
   /// As choose(); where no specialization has these dimensions, the one of fewest bytes whose
   /// buffers all hold the given ones, at the same rank. Without dimensions as choose().
   Result<std::size_t> choose_covering(const QBuffer* buffers, const QBufferDimensions* dims) const;
-  /// The specialization that all of count() buffers fit in, whole ones by their sizes: `now`, else
-  /// the first. As choose().
+  /// Those of count() buffers that have to be given and are not, as each was never set or its size
+  /// is 0.
+  std::vector<bool> missing(const QBuffer* buffers, const SliceParts& parts) const;
+  /// The specialization that all of count() buffers fit in but those `missing`, whole ones by their
+  /// sizes: `now`, else the first. As choose().
   Result<std::size_t> choose_parts(const QBuffer* buffers, const SliceParts& parts,
-                                   std::size_t now) const;
+                                   const std::vector<bool>& missing, std::size_t now) const;
   /// Where a part lies.
   Box box_of(std::size_t buffer, std::size_t specialization, const SlicePart& part) const;
   /// Of dimensions that somebody gives for a buffer; kInvalidArgument.
@@ -87,7 +90,7 @@ class BufferPlan {
   Result<std::size_t> check_found(const QBuffer* buffers, const QBufferDimensions* dims,
                                   std::size_t found) const;
   Status check_parts(const QBuffer* buffers, const SliceParts& parts,
-                     std::size_t specialization) const;
+                     const std::vector<bool>& missing, std::size_t specialization) const;
   bool matches(const QBuffer* buffers, const QBufferDimensions* dims,
                std::size_t specialization) const;
   Status no_specialization(const QBuffer* buffers, const QBufferDimensions* dims) const;

@@ -98,7 +98,7 @@ ExecObjObject::ExecObjObject(std::shared_ptr<ProgramObject> program,
 ExecObjObject::~ExecObjObject() { close(); }
 
 void ExecObjObject::close() {
-  if (closed_.exchange(true)) return;
+  if (closed_->exchange(true)) return;
   if (const auto last = flight()) {
     if (!last->done()) check::released_in_flight(id_);
     last->close();
@@ -210,8 +210,8 @@ Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventOb
     return error(Code::kBusy, "execution object {} is in flight; wait for it before it is enqueued",
                  id_);
   if (!buffers_.complete())
-    return error(Code::kWrongState,
-                 "execution object {} has no buffers; set them before it is enqueued", id_);
+    return error(Code::kWrongState, "execution object {} {}; set all buffers before it is enqueued",
+                 id_, buffers_.lack());
   const auto& devices = program_->parts().on.devices;
   if (queue != nullptr && std::ranges::find(devices, queue->device()) == devices.end())
     return error(Code::kInvalidArgument,
@@ -332,6 +332,7 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
   RunOptions options;
   options.timeout = program_->parts().rules.whole();
   options.room_until = later(clock->now(), kRoomTime);
+  options.give_up = closed_;
   // Callbacks of an event may enqueue again: not in this thread.
   options.here_if_brief = event == nullptr;
   options.state_slices = buffers_.state_slices();
@@ -345,6 +346,9 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
     if (ending.late != nullptr) ending.late->drop();
     QueueObject::end(ending.turn);
     if (event != nullptr) event->refuse();
+    if (inference.error().code() == Code::kBusy && *closed_)
+      return error(Code::kCancelled,
+                   "execution object {} was released while its inference waited for room", id_);
     const Status why = refusal(inference.error(), generation_);
     if (why.code() != Code::kDeviceLost)
       program_->parts().context->report(QAIC_ERROR_QUEUE_RUNTIME, why);
@@ -356,7 +360,7 @@ Outcome ExecObjObject::submit(QueueObject* queue, const std::shared_ptr<EventObj
     flight_.swap(before);
   }
   // Released meanwhile, by another thread.
-  if (closed_) flight->close();
+  if (*closed_) flight->close();
   if (profiled) {
     ending.record.id = id_;
     ending.record.in_flight = program_->tap()->begin();

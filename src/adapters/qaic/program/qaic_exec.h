@@ -117,7 +117,8 @@ class ExecObjObject : public Object {
   const bool automatic_;
   const QAicExecObjID id_;
   std::atomic<bool> in_call_{false};
-  std::atomic<bool> closed_{false};
+  /// Once it is released; a submission waits for room no more.
+  const std::shared_ptr<std::atomic<bool>> closed_ = std::make_shared<std::atomic<bool>>(false);
   mutable Mutex mutex_{LockRank::kLeaf};
   std::shared_ptr<Flight> flight_ CORELANE_GUARDED_BY(mutex_);  ///< The last; null before one.
 

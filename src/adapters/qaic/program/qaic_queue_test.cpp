@@ -247,6 +247,21 @@ TEST(QaicQueue, AFullDeviceIsWaitedForAsLongAsTheTriesTake) {
   EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
 }
 
+TEST(QaicQueue, ReleasingAnObjectEndsItsWaitForRoom) {
+  Many<3> many("null:generic:1?a=10s&depth=1");
+  QAicQueue* queue = many.queue();
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[0], nullptr), QS_SUCCESS);
+  ASSERT_EQ(qaicEnqueueExecObj(queue, many.objects[1], nullptr), QS_SUCCESS);
+  auto third = std::async(std::launch::async,
+                          [&] { return qaicEnqueueExecObj(queue, many.objects[2], nullptr); });
+  many.clock->await(1);
+  EXPECT_EQ(qaicReleaseExecObj(std::exchange(many.objects[2], nullptr)), QS_SUCCESS);
+  many.advance(milliseconds(50));
+  EXPECT_EQ(third.get(), QS_ERROR);
+  EXPECT_THAT(many.errors(), IsEmpty());
+  EXPECT_EQ(qaicReleaseQueue(queue), QS_SUCCESS);
+}
+
 TEST(QaicQueue, AFullDeviceTakesMoreOnceOneHasStarted) {
   const Many<3> many("null:generic:1?a=1s&depth=1");
   QAicQueue* queue = many.queue();
