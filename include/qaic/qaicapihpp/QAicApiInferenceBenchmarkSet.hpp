@@ -19,7 +19,7 @@ namespace qaic::rt {
 /// What a run came to.
 struct InferenceBenchmarkStats {
   uint64_t infCompleted = 0;  ///< Inferences that succeeded.
-  double infPerSec = 0;       ///< Of samples: infCompleted x batchSize, a second.
+  double infPerSec = 0;       ///< Inferences a second; x batchSize: samples.
   uint64_t totalTimeUs = 0;   ///< From the first submission to the last completion.
   uint32_t batchSize = 1;     ///< Of the program.
 };
@@ -208,9 +208,8 @@ class InferenceBenchmarkSet : public Logger {
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - began;
     stats_.infCompleted = completed_;
     stats_.totalTimeUs = static_cast<uint64_t>(time.count());
-    stats_.infPerSec = time.count() > 0 ? static_cast<double>(stats_.infCompleted) *
-                                              stats_.batchSize * 1e6 / time.count()
-                                        : 0;
+    stats_.infPerSec =
+        time.count() > 0 ? static_cast<double>(stats_.infCompleted) * 1e6 / time.count() : 0;
   }
   void say(Time& said) const {
     const Time now = std::chrono::steady_clock::now();

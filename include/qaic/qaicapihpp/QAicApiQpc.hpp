@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "QAicApiContext.hpp"
@@ -40,8 +41,15 @@ class DataBuffer {
   DataBuffer() = default;
   DataBuffer(const DataBuffer&) = delete;
   DataBuffer& operator=(const DataBuffer&) = delete;
-  DataBuffer(DataBuffer&&) noexcept = default;
-  DataBuffer& operator=(DataBuffer&&) noexcept = default;
+  /// The other one has nothing afterwards.
+  DataBuffer(DataBuffer&& other) noexcept
+      : buffer_(std::exchange(other.buffer_, T{})), data_(std::exchange(other.data_, {})) {}
+  DataBuffer& operator=(DataBuffer&& other) noexcept {
+    DataBuffer taken(std::move(other));
+    std::swap(buffer_, taken.buffer_);
+    data_.swap(taken.data_);
+    return *this;
+  }
 
   const T& getBuffer() const noexcept { return buffer_; }
   /// Bytes.
@@ -55,9 +63,9 @@ class DataBuffer {
   }
   /// Keeps the first `size` bytes. QS_INVAL where it has fewer.
   QStatus shrinkBuffer(size_t size) {
-    if (size > data_.size())
+    if (size > buffer_.size)
       return library().qaicSetLastErrorText(
-          QS_INVAL, ("DataBuffer: it has " + std::to_string(data_.size()) + " bytes, " +
+          QS_INVAL, ("DataBuffer: it has " + std::to_string(buffer_.size) + " bytes, " +
                      std::to_string(size) + " are to be kept; allocate() makes it larger")
                         .c_str());
     show(size);
@@ -79,11 +87,18 @@ class DataBuffer {
   std::vector<uint8_t> data_;
 };
 
-/// A file with a container, read into memory.
+namespace detail {
+/// No base path: the working folder, as std::filesystem has it.
+inline std::string pathOf(const std::string& basePath, const std::string& file) {
+  return basePath.empty() ? file : basePath + "/" + file;
+}
+}  // namespace detail
+
+/// A file with a container, read into memory. No base path: in the working folder.
 class QpcFile {
  public:
-  explicit QpcFile(std::string basePath, std::string qpcFilename = "programqpc.bin")
-      : path_(std::move(basePath) + "/" + std::move(qpcFilename)) {}
+  explicit QpcFile(const std::string& basePath, const std::string& qpcFilename = "programqpc.bin")
+      : path_(detail::pathOf(basePath, qpcFilename)) {}
   QpcFile(const QpcFile&) = delete;
   QpcFile& operator=(const QpcFile&) = delete;
 
@@ -125,12 +140,12 @@ class Qpc {
     detail::checkInit("Qpc", library().qaicOpenQpc(&qpc, qpcBuf, qpcSize, makeCopy));
     return shQpc(new Qpc(qpc));
   }
-  /// The container in the file `basePath`/`qpcFilename`. Throws as the other, and QS_ERROR where
+  /// The container in the file `basePath`/`qpcFilename`; no base path: in the working folder. Throws as the other, and QS_ERROR where
   /// the file cannot be read.
   static shQpc Factory(const std::string& basePath,
                        const std::string& qpcFilename = "programqpc.bin") {
     QAicQpcObj* qpc = nullptr;
-    const std::string path = basePath + "/" + qpcFilename;
+    const std::string path = detail::pathOf(basePath, qpcFilename);
     detail::checkInit("Qpc", library().qaicOpenQpcFile(&qpc, path.c_str()));
     return shQpc(new Qpc(qpc));
   }

@@ -166,7 +166,7 @@ nb::object as_dimensions(const qaic::rt::BufferDimensions& dimensions) {
 
 std::vector<QID> devices_of(nb::handle value) {
   if (value.is_none()) return {};
-  if (PyIndex_Check(value.ptr()) != 0) 
+  if (PyIndex_Check(value.ptr()) != 0)
     return {value_of<QID>(nb::int_(value), "the number of a device has 32 bits")};
   if (nb::isinstance<nb::str>(value))
     throw nb::type_error("a device is an int, a list of ints or None, not a text");

@@ -92,12 +92,11 @@ QStatus BenchmarkObject::run_for(double seconds) {
   return measured([&] { return object_->runForDuration(duration_of(seconds)); });
 }
 
-QStatus BenchmarkObject::set_live_reporting(QLogLevel level, double period) {
-  // A period below 0, or not a number, turns the lines off; the longest is one day.
-  const double seconds = period > 0 ? std::min(period, 86400.0) : 0;
+QStatus BenchmarkObject::set_live_reporting(QLogLevel level, std::int64_t period_ms) {
+  // A period below 0 turns the lines off; the longest is one day.
+  const std::chrono::milliseconds period(std::clamp<std::int64_t>(period_ms, 0, 86'400'000));
   return used([&] {
-    object_->setLiveReporting(level,
-                              std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)));
+    object_->setLiveReporting(level, period);
     return QS_SUCCESS;
   });
 }
@@ -149,7 +148,7 @@ void bind_stats(nb::module_& module) {
   nb::class_<Stats>(module, "InferenceBenchmarkStats",
                     "What a run came to; unpacks to its four figures.")
       .def_ro("infCompleted", &Stats::infCompleted, "Inferences that succeeded.")
-      .def_ro("infPerSec", &Stats::infPerSec, "Of samples: infCompleted x batchSize, a second.")
+      .def_ro("infPerSec", &Stats::infPerSec, "Inferences a second; x batchSize: samples.")
       .def_ro("totalTimeUs", &Stats::totalTimeUs,
               "From the first submission to the last completion.")
       .def_ro("batchSize", &Stats::batchSize, "Of the program.")
@@ -163,19 +162,19 @@ void bind_runs(nb::class_<BenchmarkObject>& made) {
   made.def("enable", &BenchmarkObject::enable,
            "Makes the activations and handles, with random inputs.")
       .def("disable", &BenchmarkObject::disable, "Gives the activations back.")
-      .def("run", &BenchmarkObject::run, arg("count"),
+      .def("run", &BenchmarkObject::run, arg("numInferencesToRun"),
            "So many inferences, as many at a time as there are handles.")
-      .def("runForDuration", &BenchmarkObject::run_for, arg("seconds"),
-           "Submits until the time has passed, and waits for what was submitted.")
+      .def("runForDuration", &BenchmarkObject::run_for, arg("duration"),
+           "Submits until so many seconds have passed, and waits for what was submitted.")
       .def(
           "getLastRunStats", [](const BenchmarkObject& self) { return self.stats(); },
           "Of the last run that ended; zeros before one.")
       .def("getInfCompleted", &BenchmarkObject::completed,
            "Inferences of this run, or the last, that succeeded so far; from any thread.")
-      .def("setLiveReporting", &BenchmarkObject::set_live_reporting, arg("level"),
-           arg("period") = 1.0,
+      .def("setLiveReporting", &BenchmarkObject::set_live_reporting, arg("level") = QL_INFO,
+           arg("reportingPeriodMs") = 1000,
            "While it runs, a line with the rate goes to the context's log, at most once in so many "
-           "seconds; 0: none, as at first.")
+           "milliseconds; 0: none, as at first.")
       .def("setCompletionCallback", &BenchmarkObject::set_callback, arg("callback").none(),
            "callback(number, status) gets each inference, in the thread that runs. None: none.")
       .def(

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,7 +26,7 @@ class BenchmarkObject : public ContextMember<qaic::rt::shInferenceBenchmarkSet> 
   QStatus disable();
   QStatus run(std::uint64_t count);
   QStatus run_for(double seconds);
-  QStatus set_live_reporting(QLogLevel level, double period);
+  QStatus set_live_reporting(QLogLevel level, std::int64_t period_ms);
   QStatus set_callback(nanobind::object callback);
   QStatus set_operator_callback();
   /// Of the last run that ended.

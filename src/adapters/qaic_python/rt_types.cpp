@@ -119,7 +119,8 @@ void bind_properties(nb::module_& module) {
       .def_prop_rw(
           "devMapping", [](const ProgramProperties& self) { return self.dev_mapping; },
           [](ProgramProperties& self, const nb::object& text) {
-            self.dev_mapping = text.is_none() ? std::string() : value_of<std::string>(text, "devMapping is a text");
+            self.dev_mapping = text.is_none() ? std::string()
+                                              : value_of<std::string>(text, "devMapping is a text");
           },
           nb::arg("text").none(), "Devices of a program for several, as \"0:1:2\"; \"\": none.");
   also_named(module, "QAicProgramProperties", "QAicProgramProperties_t");

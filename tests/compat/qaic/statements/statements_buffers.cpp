@@ -30,6 +30,16 @@ std::vector<QBuffer> resized(std::vector<QBuffer> buffers, size_t place, size_t 
 
 CORELANE_STATEMENT(statement_13_a_buffer_is_an_aggregate_and_without_a_type_memory) {
   static_assert(std::is_aggregate_v<QBuffer>);
+  DataBuffer<QBuffer> memory;
+  memory.allocate(16);
+  CORELANE_GIVES(QS_SUCCESS, memory.shrinkBuffer(4));
+  CORELANE_GIVES(QS_INVAL, memory.shrinkBuffer(8));
+  DataBuffer<QBuffer> moved(std::move(memory));
+  CORELANE_NEED(moved.size() == 4 && moved.dataPtr() != nullptr);
+  CORELANE_NEED(memory.size() == 0 &&
+                memory.dataPtr() == nullptr);  // NOLINT(bugprone-use-after-move)
+  memory = std::move(moved);
+  CORELANE_NEED(memory.size() == 4 && moved.size() == 0);  // NOLINT(bugprone-use-after-move)
   const Pair pair(5);
   std::vector<QBuffer> buffers;
   for (const QBuffer& from : pair.buffers()) {

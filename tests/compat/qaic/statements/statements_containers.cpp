@@ -1,6 +1,8 @@
 /// Containers: how they are opened, what they say of themselves, who owns their bytes.
 #include <sys/stat.h>
 
+#include <filesystem>
+
 #include "statements.h"
 
 namespace statements {
@@ -62,6 +64,11 @@ CORELANE_STATEMENT(statement_02_a_qpc_file_is_loaded_and_then_has_its_bytes) {
   CORELANE_THROWS(CoreExceptionInit, QS_ERROR, QpcFile(container("pair"), "none").load());
   CORELANE_THROWS(CoreExceptionInit, QS_ERROR, QpcFile(container("none")).load());
   CORELANE_THROWS(CoreExceptionInit, QS_ERROR, QpcFile(container(""), "pair").load());
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(container("pair"));
+  const bool found = QpcFile("").load() && Qpc::Factory("")->size() == bytes.size();
+  std::filesystem::current_path(before);
+  CORELANE_NEED(found);
   // A pipe would be waited for.
   static_cast<void>(mkfifo((scratch() + "/pipe").c_str(), 0600));
   CORELANE_THROWS(CoreExceptionInit, QS_ERROR, QpcFile(scratch(), "pipe").load());
