@@ -124,6 +124,20 @@ TEST(LaneRoom, ASubmissionEntersOnceAWaitingJobIsCancelled) {
   EXPECT_TRUE((*job)->wait());
 }
 
+TEST(LaneRoom, ASubmissionThatIsGivenUpTakesNoRoomThatComesThen) {
+  const FullLine line;
+  const auto given_up = std::make_shared<std::atomic<bool>>(false);
+  device::Submission job = line.blocked(at(milliseconds(10)));
+  job.give_up = given_up;
+  auto sent = line.submit(job);
+  given_up->store(true);
+  EXPECT_TRUE(line.waiting->cancel());
+  const auto refused = sent.get();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kBusy);
+  line.gate->signal();
+}
+
 TEST(LaneRoom, ABlockingRunWaitsForRoomToo) {
   const FullLine line;
   auto ran = std::async(std::launch::async,

@@ -145,6 +145,8 @@ Status LaneScheduler::take(const std::shared_ptr<LanedJob>& job, bool caller_wai
       ++want_room_;
       clock_->wait_until(lock.native(), room_, std::min(until, look));
       --want_room_;
+      // Room that is there because the line is being cancelled is not for it.
+      if (job->give_up && job->give_up->load()) break;
       taken = table_.submit(job, caller_waits, clock_->now(), after);
     }
     if (!taken.ok())

@@ -72,6 +72,10 @@ struct SetOptions {
   bool replay = false;
   /// Completed handles are collected, and callbacks called, in the order of submission.
   bool in_order = false;
+  /// Called once for each inference that failed for good, with the failure, in the thread that
+  /// completes it: before it can be collected, and with no lock held. Not for what the end of the
+  /// set cancels, nor for a submission that is refused. It returns soon, and does not call the set.
+  std::function<void(const Status&)> on_failure;
   /// Inputs that may be given in part, or be left out: the rest of such an input is what the
   /// handle's own memory held before (zeros at first).
   std::vector<std::string> partial_inputs;
@@ -151,8 +155,8 @@ class CORELANE_API InferenceSet {
   /// Submits a handle that is held, or available (a user may keep one). Waits for nothing but room
   /// (SetOptions::room_time). `id`: any
   /// number; of several in flight with one id, the first is collected first. A failure leaves the
-  /// handle held: kInvalidArgument (of another set), kBusy (in flight), kWrongState (completed and
-  /// not collected), and those of Context::submit.
+  /// handle as it was, held or available: kInvalidArgument (of another set), kBusy (in flight),
+  /// kWrongState (completed and not collected), and those of Context::submit.
   Status submit(const SetHandle& handle, std::uint64_t id = 0);
   /// The same; the handle is not collected but given to `done`.
   Status submit(const SetHandle& handle, std::uint64_t id, SetCallback done);
@@ -178,22 +182,22 @@ class CORELANE_API InferenceSet {
 
   /// Cancels the first inference with this id that is in flight: true where it had not started; it
   /// completes with kCancelled. One that runs goes on, and makes no further attempt. One whose
-  /// submit() waits for room waits no more: false, and submit() fails with kCancelled, unless room
+  /// submit() waits for room waits no more: true, and submit() fails with kCancelled, unless room
   /// came first.
   bool cancel(std::uint64_t id);
   /// Waits until nothing is in flight; false when `until` came first.
   bool drain(TimePoint until = kNever);
-  /// The same for a caller that does not outstay the set: kTimeout when `until` came first,
-  /// kCancelled as soon as the set is shut down.
+  /// Waits until everything is done that was submitted before, whatever others submit meanwhile.
+  /// kTimeout when `until` came first, kCancelled as soon as the set is shut down.
   Status wait_idle(TimePoint until = kNever);
   /// Ends the set: what has not started is cancelled, every call that waits returns. Inferences
   /// that run go on; drain() waits for them. The last copy of the set does the same when it goes.
   void shutdown();
   /// A snapshot.
   SetFigures figures() const;
-  /// Tells of each inference that is collected, until the subscription goes: any number of
-  /// observers, none of which takes anything from another. It may outlive the set. kInvalidArgument
-  /// (no function, one_in, ring), kIo where the system gives no thread.
+  /// Tells of each inference that is collected, or completes, until the subscription goes: any
+  /// number of observers, none of which takes anything from another. It may outlive the set.
+  /// kInvalidArgument (no function, one_in, ring), kIo where the system gives no thread.
   Result<std::shared_ptr<device::Observation>> observe(SetObserverOptions options);
 
  private:

@@ -1,4 +1,4 @@
-/// Watching an inference set: one record for each inference that was collected.
+/// Watching an inference set: one record for each inference that was collected, or has completed.
 #pragma once
 
 #include <cstddef>
@@ -27,15 +27,18 @@ struct SetRecord {
   RunStamps run;
   device::JobRecord job;  ///< Its queue_depth: jobs that waited in the device then.
   TimePoint completed{};  ///< It could be collected.
-  TimePoint collected{};  ///< Its collector or callback got it.
+  TimePoint collected{};  ///< Its collector or callback got it; at completion the same as that.
 };
 
 /// What an observer of a set wants.
 struct SetObserverOptions {
   /// Called from one thread of the set that runs no inferences, within some 5 ms, one at a time, in
-  /// the order in which they were collected, with no lock held. It may call any function, and end
-  /// the subscription; an exception is logged and dropped.
+  /// the order in which they were collected, or completed, with no lock held. It may call any
+  /// function, and end the subscription; an exception is logged and dropped.
   std::function<void(const SetRecord&)> on_record;
+  /// Each is told of when it has completed, whether or not somebody collects it. False: when it is
+  /// collected, or given to its callback.
+  bool at_completion = false;
   std::uint32_t one_in = 1;  ///< The first of each n.
   /// Records that may wait to be delivered; 1 to 2^20. What comes while so many wait is dropped and
   /// counted.

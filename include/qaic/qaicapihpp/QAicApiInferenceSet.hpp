@@ -116,13 +116,15 @@ class InferenceSet : public Logger {
   /// Begins an inference with the handle's buffers. Of a handle that was taken, or that is
   /// available and so is taken by this. Waits for room where the device's line is full, at most
   /// 6.375 s, and never for another handle. QS_BUSY (in flight, or completed and not collected; the
-  /// line is full yet), QS_INVAL (null, of another set, buffers that do not fit),
-  /// QS_DEV_ERROR; the user has the handle then as before.
+  /// line is full yet), QS_INVAL (null, of another set, buffers that do not fit), QS_DEV_ERROR,
+  /// QS_ERROR (shut down or cancelled while it waited); then the handle is taken, or available, as
+  /// before.
   QStatus submit(const shInferenceHandle& handle, uint64_t id = 0) {
     return owns(handle) ? submit(*state_, *handle, id) : notOurs(handle);
   }
   /// Waits for an available handle and begins an inference with the vector's buffers, whatever
-  /// dimensions and covering the handle had before; the vector is kept. The codes of getAvailable()
+  /// dimensions and covering the handle had before; the vector is kept. Of a partial input that it
+  /// has shorter, or leaves out, the rest is what the handle had there before. The codes of getAvailable()
   /// and submit(); after a failure the handle is available again.
   QStatus submit(const shInferenceVector& vector, uint64_t id = 0) {
     if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
@@ -167,8 +169,8 @@ class InferenceSet : public Logger {
     return owns(handle) ? put(*state_, *handle) : notOurs(handle);
   }
 
-  /// Waits until nothing is in flight; completed handles stay to be collected. At once where
-  /// nothing was submitted.
+  /// Waits until all that was submitted before has completed, whatever others submit meanwhile;
+  /// completed handles stay to be collected. At once where nothing was submitted.
   QStatus waitForCompletion() {
     return library().qaicInferenceSetWaitForCompletion(state_->set, QAIC_WAIT_FOREVER);
   }
@@ -177,16 +179,17 @@ class InferenceSet : public Logger {
   QStatus waitForCompletion(std::chrono::duration<Rep, Period> timeout) {
     return library().qaicInferenceSetWaitForCompletion(state_->set, detail::microseconds(timeout));
   }
-  /// Waits until nothing is in flight, and makes every completed handle available that nobody
-  /// collected. The outcome of the first that failed.
+  /// As waitForCompletion(), and makes every handle available that has completed by then and that
+  /// nobody collected. The outcome of the first that failed.
   QStatus drain() { return drainAll(state_, QAIC_WAIT_FOREVER); }
   /// Waits no longer than this; then QS_TIMEDOUT, and collects nothing.
   template <class Rep, class Period>
   QStatus drain(std::chrono::duration<Rep, Period> timeout) {
     return drainAll(state_, detail::microseconds(timeout));
   }
-  /// Cancels the inference of this id where it has not started; it completes with QS_ERROR. QS_BUSY
-  /// (it runs), QS_INVAL (there is no such).
+  /// Cancels the inference of this id where it has not started; it completes with QS_ERROR. Of one
+  /// whose submit() waits for room that call returns QS_ERROR, unless room came first. QS_BUSY (it
+  /// runs), QS_INVAL (there is no such).
   QStatus cancel(uint64_t id) { return library().qaicInferenceSetCancel(state_->set, id); }
   /// Ends the set: calls that wait, and later ones, return QS_ERROR; what has not started is
   /// cancelled, what runs goes on.
@@ -409,13 +412,15 @@ class InferenceSet : public Logger {
     const QStatus waited = library().qaicInferenceSetWaitForCompletion(state->set, timeoutUs);
     if (waited != QS_SUCCESS) return waited;
     QStatus first = QS_SUCCESS;
-    for (;;) {
+    // Others may submit and complete without end.
+    for (size_t left = state->handles.size(); left > 0; --left) {
       shInferenceHandle handle;
       const QStatus status = completed(state, handle, 0);
       if (handle == nullptr) return first;
       if (first == QS_SUCCESS) first = status;
       static_cast<void>(put(*state, *handle));
     }
+    return first;
   }
 
   static constexpr uint32_t kNone = UINT32_MAX;

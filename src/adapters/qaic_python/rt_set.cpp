@@ -42,8 +42,7 @@ SetObject& set_of(nb::handle self) { return object_of<SetObject>(self, "the set"
 nb::tuple result(nb::handle set, QStatus status, rt::shInferenceHandle handle) {
   nb::object given = nb::none();
   if (handle != nullptr)
-    given = nb::cast(
-        HandleObject(nb::borrow(set), set_of(set).state(), std::move(handle)));
+    given = nb::cast(HandleObject(nb::borrow(set), set_of(set).state(), std::move(handle)));
   return nb::make_tuple(status, given);
 }
 
@@ -132,7 +131,8 @@ void bind_calls(nb::class_<SetObject>& made) {
                              : set.waitForCompletion();
             });
           },
-          arg("timeout").none() = nb::none(), "Until nothing is in flight; collects nothing.")
+          arg("timeout").none() = nb::none(),
+          "Until all that was submitted before has completed; collects nothing.")
       .def(
           "drain",
           [](const SetObject& self, Seconds timeout) {
@@ -141,7 +141,7 @@ void bind_calls(nb::class_<SetObject>& made) {
             });
           },
           arg("timeout").none() = nb::none(),
-          "The same, and makes available what nobody collected.")
+          "The same, and makes available what has completed and nobody collected.")
       .def(
           "cancel",
           [](const SetObject& self, std::uint64_t id) {

@@ -48,6 +48,35 @@ void expect_figures(const InferenceSet& set, std::size_t available, std::size_t 
   EXPECT_EQ(figures.held, held);
 }
 
+TEST(InferenceSet, AFailureIsToldOnceAndBeforeItIsCollected) {
+  SetBench bench("null:generic:1?a=1s");
+  std::vector<Code> told;
+  std::size_t completed = 9;
+  SetOptions options;
+  options.size = 4;
+  options.attempt_time = milliseconds(10);
+  options.retries = 1;
+  InferenceSet set;
+  options.on_failure = [&](const Status& why) {
+    told.push_back(why.code());
+    completed = set.figures().completed;
+  };
+  set = bench.set(options);
+  ASSERT_TRUE(set.submit(set.acquire().value(), 1).ok());
+  bench.clock->advance(milliseconds(10));
+  EXPECT_TRUE(told.empty()) << "there is a further attempt";
+  bench.clock->advance(milliseconds(10));
+  EXPECT_THAT(told, ElementsAre(Code::kTimeout));
+  EXPECT_EQ(completed, 0U);
+  EXPECT_TRUE(set.collect(TimePoint{}));
+  for (std::uint64_t id = 2; id < 4; ++id)
+    ASSERT_TRUE(set.submit(set.acquire().value(), id).ok()) << "one runs, one waits";
+  set.shutdown();
+  EXPECT_EQ(told.size(), 1U) << "what the end cancels is no failure";
+  bench.clock->advance(milliseconds(10));
+  EXPECT_EQ(told.size(), 2U) << "the one that ran";
+}
+
 TEST(InferenceSet, AHandleGoesRound) {
   SetBench bench("null?a=5ms");
   InferenceSet set = bench.set({.size = 2});

@@ -212,6 +212,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
     item.failures.clear();
     item.cancelled = false;
     if (item.given_up) item.given_up->store(false);
+    item.submitting = true;
     item.done.swap(done);
     item.has_status = false;
     item.observed = observed;
@@ -232,6 +233,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
     const MutexLock lock(mutex_);
     if (refused.code() == Code::kBusy) refused = why_no_room(items_[index], std::move(refused));
     table_.refuse(index);
+    note_ended(index);
     items_[index].done.swap(done);
     items_[index].status = refused;
     items_[index].has_status = true;
@@ -277,6 +279,7 @@ Status SetCore::start(std::size_t index, TimePoint room_until) {
     const MutexLock lock(mutex_);
     Item& item = items_[index];
     item.inference = inference;
+    item.submitting = false;
     cancelled = item.cancelled || ended_;
   }
   if (cancelled) inference.cancel();
@@ -363,6 +366,7 @@ void SetCore::finished(std::size_t index, const Status& status) noexcept {
   Inference attempt;  // May be the last reference to what it used: it goes after the lock.
   bool again = false;
   bool parked = false;
+  bool told = false;
   Delivery delivery;
   const TimePoint now = records_->on() ? clock_->now() : TimePoint{};
   {
@@ -378,10 +382,13 @@ void SetCore::finished(std::size_t index, const Status& status) noexcept {
     again = may_retry(item, status);
     if (again) ++item.retries;
     parked = park(item, status);
-    if (!again && !parked) delivery = complete(index, status, now);
+    told = !again && !parked && tells_failure(status);
+    if (!again && !parked && !told) delivery = complete(index, status, now);
   }
   if (again)
     start_again(index, false);
+  else if (told)
+    conclude(index, status);
   else if (!parked)
     deliver(std::move(delivery));
   replay();  // The device may be back already.
@@ -395,7 +402,20 @@ Status SetCore::summary(const Item& item) const noexcept {
                program_.description().name, log);
 }
 
+/// What the end of the set cancels is no failure of its inferences.
+bool SetCore::tells_failure(const Status& status) const {
+  return !status.ok() && options_.on_failure && !(ended_ && status.code() == Code::kCancelled);
+}
+
 void SetCore::conclude(std::size_t index, const Status& status) noexcept {
+  Status failure;
+  {
+    const MutexLock lock(mutex_);
+    if (tells_failure(status)) failure = summary(items_[index]);
+  }
+  // Before anybody has the result, and may end what the function uses.
+  if (!failure.ok())
+    run_callback("runtime", "on_failure of an inference set", options_.on_failure, failure);
   Delivery delivery;
   const TimePoint now = records_->on() ? clock_->now() : TimePoint{};
   {
@@ -409,8 +429,9 @@ SetCore::Delivery SetCore::complete(std::size_t index, const Status& status, Tim
   Item& item = items_[index];
   item.status = status.ok() ? Status() : summary(item);
   item.has_status = true;
-  if (item.observed) item.record.completed = now;
+  note_completed(index, now);
   table_.complete(index);
+  note_ended(index);
   completions_.fetch_add(1, std::memory_order_release);
   Delivery delivery;
   if (options_.in_order)
@@ -425,6 +446,14 @@ SetCore::Delivery SetCore::complete(std::size_t index, const Status& status, Tim
     available_.notify_all();
   }
   return delivery;
+}
+
+void SetCore::note_ended(std::size_t index) {
+  const std::uint64_t number = table_.submission(index);
+  bool last = false;
+  for (IdleWait* const wait : idle_waits_)
+    if (number <= wait->last && --wait->left == 0) last = true;
+  if (last) idle_.notify_all();
 }
 
 SetCore::Delivery SetCore::take(std::size_t index) {
@@ -544,6 +573,7 @@ bool SetCore::cancel(std::uint64_t id) {
   std::optional<std::size_t> index;
   Inference inference;
   bool was_parked = false;
+  bool waits_for_room = false;
   {
     const MutexLock lock(mutex_);
     index = table_.find_in_flight(id);
@@ -552,8 +582,10 @@ bool SetCore::cancel(std::uint64_t id) {
     item.cancelled = true;
     if (item.given_up) item.given_up->store(true);
     was_parked = unpark(item, cancelled);
+    waits_for_room = item.submitting && item.given_up;
     inference = item.inference;
   }
+  if (waits_for_room) return true;  // submit() cancels it where it got room.
   if (!was_parked) return inference.cancel();
   conclude(*index, cancelled);
   return true;
@@ -570,13 +602,15 @@ bool SetCore::drain(TimePoint until) {
 Status SetCore::wait_idle(TimePoint until) {
   CORELANE_TRY(check_process());
   MutexLock lock(mutex_);
-  for (bool in_time = true;;) {
-    if (ended_) return ended();
-    const std::size_t in_flight = table_.figures().in_flight;
-    if (in_flight == 0) return {};
-    if (!in_time) return error(Code::kTimeout, "{} inferences are in flight yet", in_flight);
+  IdleWait wait{table_.submissions(), table_.figures().in_flight};
+  idle_waits_.push_back(&wait);
+  bool in_time = true;
+  while (!ended_ && wait.left != 0 && in_time)
     in_time = clock_->wait_until(lock.native(), idle_, until);
-  }
+  std::erase(idle_waits_, &wait);
+  if (ended_) return ended();
+  if (wait.left == 0) return {};
+  return error(Code::kTimeout, "{} inferences are in flight yet", wait.left);
 }
 
 void SetCore::shutdown() {
@@ -611,13 +645,20 @@ Result<std::shared_ptr<device::Observation>> SetCore::observe(SetObserverOptions
   return records_->observe(std::move(options));
 }
 
+void SetCore::note_completed(std::size_t index, TimePoint now) {
+  Item& item = items_[index];
+  if (!item.observed) return;
+  item.record.attempts = item.attempts;
+  item.record.code = item.status.code();
+  item.record.completed = item.record.collected = now;
+  records_->note(item.record, SetRecords::When::kCompleted);
+}
+
 void SetCore::note_collected(std::size_t index) {
   Item& item = items_[index];
   if (!std::exchange(item.observed, false)) return;
-  item.record.attempts = item.attempts;
-  item.record.code = item.status.code();
   item.record.collected = clock_->now();
-  records_->note(item.record);
+  records_->note(item.record, SetRecords::When::kCollected);
 }
 
 SetFigures SetCore::figures() const {

@@ -69,6 +69,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
     std::uint32_t retries = 0;  ///< Further attempts that were none of the losses'.
     bool parked = false;        ///< Waits until the device is back.
     bool cancelled = false;
+    bool submitting = false;  ///< Its first attempt has no inference yet; it may wait for room.
     /// Its submission no longer waits for room. Null: none waits.
     std::shared_ptr<std::atomic<bool>> given_up;
     SetCallback done;
@@ -79,6 +80,11 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
     std::shared_ptr<const void> owner;  ///< Of memory that is bound; as long as the core lives.
   };
   using Delivery = std::pair<SetCallback, SetHandle>;
+  /// A thread in wait_idle(): the last submission before it, and how many up to that are in flight.
+  struct IdleWait {
+    std::uint64_t last = 0;
+    std::size_t left = 0;
+  };
 
   SetCore(const Program& program, SetOptions options);
   /// Frees one: in another thread where a job may wait for the calling thread.
@@ -112,6 +118,9 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   void replay_later() noexcept;
   /// Takes an inference that is parked, which its caller concludes.
   bool unpark(Item& item, Status status) CORELANE_REQUIRES(mutex_);
+  bool tells_failure(const Status& status) const CORELANE_REQUIRES(mutex_);
+  /// After each end of a submission: threads for which it was the last one wake up.
+  void note_ended(std::size_t index) CORELANE_REQUIRES(mutex_);
   /// The end of an inference: collectable, or given to its callback.
   void conclude(std::size_t index, const Status& status) noexcept;
   Status summary(const Item& item) const noexcept CORELANE_REQUIRES(mutex_);
@@ -125,7 +134,8 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   void queue_deliveries() CORELANE_REQUIRES(mutex_);
   /// Calls back `one`, where there is one, and in order what is due, one thread at a time.
   void deliver(Delivery one) noexcept;
-  /// Its record, where it is observed, goes to the observers.
+  /// Its record, where it is observed, goes to the observers that want it then.
+  void note_completed(std::size_t index, TimePoint now) CORELANE_REQUIRES(mutex_);
   void note_collected(std::size_t index) CORELANE_REQUIRES(mutex_);
   /// After each change of what can be collected.
   void update_fd() CORELANE_REQUIRES(mutex_);
@@ -142,13 +152,14 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   mutable Mutex mutex_{LockRank::kInferenceSet};
   std::condition_variable available_;  ///< A handle is, or the set has ended.
   std::condition_variable completed_;  ///< A handle is, or its id is gone, or the set has ended.
-  std::condition_variable idle_;       ///< Nothing is in flight.
+  std::condition_variable idle_;       ///< Nothing is in flight, or nothing a thread waits for.
   SetTable table_ CORELANE_GUARDED_BY(mutex_);
   std::vector<Item> items_;
   std::vector<Activation> activations_;        ///< Made by create(); released by shutdown().
   std::atomic<std::uint64_t> completions_{0};  ///< How often one has completed.
   std::atomic<bool> spinning_{false};
   std::atomic<std::size_t> calling_{0};  ///< Callbacks that run, and may release handles.
+  SureVector<IdleWait*> idle_waits_ CORELANE_GUARDED_BY(mutex_);
   bool ended_ CORELANE_GUARDED_BY(mutex_) = false;
   SureDeque<Delivery> deliveries_ CORELANE_GUARDED_BY(mutex_);
   bool delivering_ CORELANE_GUARDED_BY(mutex_) = false;

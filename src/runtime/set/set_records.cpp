@@ -51,7 +51,7 @@ Result<std::shared_ptr<device::Observation>> SetRecords::observe(SetObserverOpti
   auto observer = std::make_shared<Observer>(shared_from_this(), ring);
   const MutexLock lock(mutex_);
   Rings more = *rings_;
-  more.push_back(std::move(ring));
+  more.push_back({std::move(ring), options.at_completion ? When::kCompleted : When::kCollected});
   rings_ = std::make_shared<const Rings>(std::move(more));
   on_.store(true, std::memory_order_relaxed);
   return observer;
@@ -62,7 +62,7 @@ void SetRecords::remove(const std::shared_ptr<Ring>& ring) {
   {
     const MutexLock lock(mutex_);
     Rings fewer = *rings_;
-    std::erase(fewer, ring);
+    std::erase_if(fewer, [&](const Watch& one) { return one.ring == ring; });
     on_.store(!fewer.empty(), std::memory_order_relaxed);
     rings_ = std::make_shared<const Rings>(std::move(fewer));
   }
@@ -75,9 +75,10 @@ std::shared_ptr<const SetRecords::Rings> SetRecords::rings() const {
 }
 
 /// The thread runs since the first observer came, so that nothing is written to the log here.
-void SetRecords::note(const SetRecord& record) {
+void SetRecords::note(const SetRecord& record, When when) {
   const std::shared_ptr<const Rings> all = rings();
-  for (const auto& ring : *all) thread_->arrange(ring, ring->add_sampled(record));
+  for (const auto& [ring, wanted] : *all)
+    if (wanted == when) thread_->arrange(ring, ring->add_sampled(record));
 }
 
 }  // namespace corelane::runtime

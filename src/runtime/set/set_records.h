@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -25,12 +26,18 @@ class SetRecords final : public std::enable_shared_from_this<SetRecords> {
   bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
   /// See InferenceSet::observe.
   Result<std::shared_ptr<device::Observation>> observe(SetObserverOptions options);
-  /// To each observer. The set's lock is held, so all get the same order.
-  void note(const SetRecord& record);
+  /// When an observer wants a record.
+  enum class When : std::uint8_t { kCompleted, kCollected };
+  /// To each observer that wants it then. The set's lock is held, so all get the same order.
+  void note(const SetRecord& record, When when);
 
  private:
   using Ring = dispatch::DeliveryRing<SetRecord>;
-  using Rings = std::vector<std::shared_ptr<Ring>>;
+  struct Watch {
+    std::shared_ptr<Ring> ring;
+    When when;
+  };
+  using Rings = std::vector<Watch>;
   class Observer;
 
   void remove(const std::shared_ptr<Ring>& ring);

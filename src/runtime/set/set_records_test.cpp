@@ -109,6 +109,31 @@ TEST(SetRecords, AllSeeTheSameAndTheDeviceItsPart) {
   }
 }
 
+TEST(SetRecords, AnObserverMayBeToldOfWhatHasCompletedWhetherOrNotItIsCollected) {
+  SetBench bench("null:generic:2?a=5ms");
+  InferenceSet set = bench.set({.size = 2});
+  Seen collected(set);
+  std::vector<SetRecord> completed;
+  SetObserverOptions options;
+  options.at_completion = true;
+  options.on_record = [&](const SetRecord& record) { completed.push_back(record); };
+  const auto observation = set.observe(std::move(options)).value();
+  submit(set, 1);
+  submit(set, 2);
+  bench.clock->advance_to(at(5));
+  EXPECT_TRUE(observation->flush());
+  ASSERT_EQ(completed.size(), 2U);
+  EXPECT_EQ(completed[0].completed, at(5));
+  EXPECT_EQ(completed[0].collected, at(5));
+  EXPECT_EQ(completed[0].attempts, 1U);
+  bench.clock->advance_to(at(8));
+  collect(set, 2);
+  EXPECT_THAT(collected.ids(), ElementsAre(2));
+  EXPECT_EQ(collected.records[0].collected, at(8));
+  EXPECT_TRUE(observation->flush());
+  EXPECT_EQ(completed.size(), 2U) << "once each";
+}
+
 TEST(SetRecords, OfSeveralAttemptsTheLastIsShown) {
   SetBench bench("null?a=1s");
   InferenceSet set = bench.set({.size = 1, .attempt_time = milliseconds(10), .retries = 2});

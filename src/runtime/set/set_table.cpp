@@ -51,15 +51,18 @@ Status SetTable::submit(std::size_t handle, std::uint64_t id) {
   // A user who kept a handle may submit it after it was released, unless another one has it now.
   if (one.state == State::kAvailable)
     available_.erase(std::find(available_.begin(), available_.end(), handle));
+  one.before = one.state;
   move(one, State::kInFlight);
   one.id = id;
+  one.submission = ++submissions_;
   submitted_.push_back(handle);
   return {};
 }
 
 void SetTable::refuse(std::size_t handle) {
   std::erase(submitted_, handle);
-  move(handles_[handle], State::kHeld);
+  move(handles_[handle], handles_[handle].before);
+  if (handles_[handle].state == State::kAvailable) available_.push_front(handle);
 }
 
 void SetTable::complete(std::size_t handle) {

@@ -24,7 +24,7 @@ class SetTable {
   /// Held or available to in flight. kBusy where it is in flight already, kWrongState where nobody
   /// has collected its result.
   Status submit(std::size_t handle, std::uint64_t id);
-  /// The submission was refused: back to held.
+  /// The submission was refused: back to held, or to the first of those that are available.
   void refuse(std::size_t handle);
   /// In flight to completed.
   void complete(std::size_t handle);
@@ -45,6 +45,10 @@ class SetTable {
   SureVector<std::size_t> all_in_flight() const;
   /// The one of them before which there are `nth`; none where there are not so many.
   std::optional<std::size_t> in_flight(std::size_t nth) const;
+  /// How many submissions there were; the number of the last one.
+  std::uint64_t submissions() const noexcept { return submissions_; }
+  /// That of the handle's last submission.
+  std::uint64_t submission(std::size_t handle) const { return handles_[handle].submission; }
   /// What collect() would give.
   std::optional<std::size_t> next() const;
   const SetFigures& figures() const noexcept { return figures_; }
@@ -53,7 +57,9 @@ class SetTable {
   enum class State : std::uint8_t { kAvailable, kHeld, kInFlight, kCompleted };
   struct Handle {
     State state = State::kAvailable;
+    State before = State::kHeld;  ///< Its last submission.
     std::uint64_t id = 0;
+    std::uint64_t submission = 0;
   };
   void move(Handle& handle, State to);
   std::size_t& count(State state);
@@ -63,6 +69,7 @@ class SetTable {
   SureDeque<std::size_t> available_;
   SureVector<std::size_t> submitted_;  ///< In flight or completed, in order of submission.
   SureVector<std::size_t> completed_;  ///< In order of completion.
+  std::uint64_t submissions_ = 0;
   SetFigures figures_;
 };
 

@@ -81,13 +81,24 @@ TEST(SetTable, ARefusedSubmissionLeavesTheHandleWithItsUser) {
   EXPECT_TRUE(table.release(0).ok());
 }
 
+TEST(SetTable, ARefusedSubmissionOfAKeptHandleLeavesItAvailable) {
+  SetTable table(2, false);
+  const std::size_t kept = *table.acquire();
+  ASSERT_TRUE(table.release(kept).ok());
+  ASSERT_TRUE(table.submit(kept, 3).ok());
+  table.refuse(kept);
+  EXPECT_EQ(table.figures().available, 2U);
+  EXPECT_EQ(table.release(kept).code(), Code::kWrongState) << "nobody holds it";
+  EXPECT_EQ(table.acquire(), kept) << "it was the first to be used";
+}
+
 TEST(SetTable, EveryHandleIsInOneStateWhateverHappens) {
   std::mt19937 random(5);
   for (const bool in_order : {false, true}) {
     SetTable table(9, in_order);
     for (int step = 0; step < 20000; ++step) {
       const std::size_t handle = random() % 9;
-      switch (random() % 6) {
+      switch (random() % 7) {
         case 0:
           (void)table.acquire();
           break;
@@ -103,6 +114,10 @@ TEST(SetTable, EveryHandleIsInOneStateWhateverHappens) {
           break;
         case 4:
           (void)table.collect(random() % 4);
+          break;
+        case 5:
+          if (const auto flying = table.all_in_flight(); !flying.empty())
+            table.refuse(flying.back());
           break;
         default:
           (void)table.release(handle);

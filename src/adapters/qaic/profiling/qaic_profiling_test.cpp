@@ -228,6 +228,41 @@ TEST(QaicProfiling, ASetIsProfiledThroughItsProgram) {
   EXPECT_THAT(bench.rows(), ElementsAre(5));
 }
 
+/// Of four inferences that complete and are not collected.
+TEST(QaicProfiling, InferencesOfASetCountWhenTheyCompleteWhetherOrNotTheyAreCollected) {
+  ProfileBench bench;
+  QAicInferenceSet* set = bench.set(4);
+  QAicProgram* program = nullptr;
+  ASSERT_EQ(qaicInferenceSetGetProgram(set, &program), QS_SUCCESS);
+  QAicProfilingConfig config;
+  config.numPrograms = 1;
+  config.programs = &program;
+  config.numSamples = 3;
+  QAicProfilingHandle* handle = nullptr;
+  ASSERT_EQ(qaicCreateProfilingHandle(&handle, &config, &Reports::on_report, &bench.reports),
+            QS_SUCCESS);
+  QAicStreamProfilingHandle* stream = bench.stream();
+  ASSERT_EQ(qaicStreamProfilingAddProgram(stream, program), QS_SUCCESS);
+  ASSERT_EQ(qaicStreamProfilingStart(stream), QS_SUCCESS);
+  ASSERT_EQ(qaicProfilingStart(handle), QS_SUCCESS);
+  const Tensors memory[4];
+  for (std::uint32_t index = 0; index < 4; ++index) {
+    ASSERT_EQ(memory[index].give(set, index), QS_SUCCESS);
+    ASSERT_EQ(qaicInferenceSetSubmit(set, index, index), QS_SUCCESS) << text();
+  }
+  bench.advance(milliseconds(4));
+  ASSERT_EQ(qaicInferenceSetWaitForCompletion(set, QAIC_WAIT_FOREVER), QS_SUCCESS);
+  ASSERT_EQ(qaicProfilingStop(handle), QS_SUCCESS);
+  EXPECT_THAT(bench.rows(), ElementsAre(3));
+  ASSERT_EQ(qaicStreamProfilingStop(stream), QS_SUCCESS);
+  EXPECT_EQ(qaicStreamProfilingFlushReports(stream), QS_SUCCESS);
+  EXPECT_THAT(bench.rows(), ElementsAre(3, 4));
+  EXPECT_EQ(qaicReleaseProfilingHandle(handle), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseStreamProfilingHandle(stream), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseProgram(program), QS_SUCCESS);
+  EXPECT_EQ(qaicReleaseInferenceSet(set), QS_SUCCESS);
+}
+
 // --- Streams.
 
 TEST(QaicStreamProfiling, ReportsComeAtTheBoundariesOfTheClockAlsoEmpty) {

@@ -42,6 +42,12 @@ SetOptions options_of(const ProgramParts& parts, std::uint32_t size, std::uint32
   options.attempt_time = parts.rules.time;
   options.retries = parts.rules.retries;
   options.room_time = kRoomTime;
+  options.on_failure = [context = parts.context,
+                        clock = parts.on.device->clock()](const Status& why) {
+    // The context tells of a lost device itself, once.
+    if (why.code() != Code::kDeviceLost)
+      context->report_by_post(*clock, QIAC_ERROR_EXECOBJ_RUNTIME, why);
+  };
   return options;
 }
 
@@ -64,6 +70,7 @@ Result<std::shared_ptr<SetObject>> SetObject::create(ProgramParts parts, std::ui
         SetObserverOptions options;
         options.on_record = std::move(on_record);
         options.ring = kProfileRing;
+        options.at_completion = true;
         return object->set_.observe(std::move(options));
       });
   return made;
@@ -203,10 +210,6 @@ Outcome SetObject::collected(Result<SetHandle> done, std::uint32_t& handle) {
     for (const Cut& cut : one.buffers.cuts()) cut.from->cut(cut.to);
   one.outputs_known();
   one.busy = false;
-  if (status.ok()) return {};
-  // The context tells of a lost device itself, once.
-  if (status.code() != Code::kDeviceLost)
-    program_->parts().context->report(QIAC_ERROR_EXECOBJ_RUNTIME, status);
   return status;
 }
 

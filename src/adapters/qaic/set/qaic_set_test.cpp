@@ -175,6 +175,67 @@ TEST(QaicSet, AFullDeviceIsWaitedForAsLongAsTheTriesTake) {
   EXPECT_EQ(taken.get(), QS_SUCCESS) << "the first has ended";
 }
 
+/// It was taken from the list, and nobody had it to put it back.
+TEST(QaicSet, ARefusedSubmissionOfAKeptHandleLeavesItAvailable) {
+  const SetBench bench("null:generic:1?a=10s&depth=1", 3, 1, 60000, 0);
+  ASSERT_EQ(bench.submit(0, 0), QS_SUCCESS);
+  ASSERT_EQ(bench.submit(1, 1), QS_SUCCESS);
+  auto refused = std::async(std::launch::async, [&] { return bench.submit(2, 2); });
+  bench.clock->await(1);
+  EXPECT_EQ(qaicInferenceSetCancel(bench.made, 2), QS_SUCCESS) << "it waits for room";
+  while (refused.wait_for(milliseconds(1)) != std::future_status::ready)
+    bench.advance(milliseconds(10));
+  EXPECT_EQ(refused.get(), QS_ERROR);
+  EXPECT_EQ(qaicInferenceSetCancel(bench.made, 2), QS_INVAL);
+  EXPECT_EQ(bench.take(), 2U);
+}
+
+TEST(QaicSet, ASubmissionThatWaitsForRoomTakesNoneThatTheEndOfItsSetMakes) {
+  const SetBench bench("null:generic:1?a=10s&depth=1", 3, 1, 60000, 0);
+  ASSERT_EQ(bench.submit(0, 0), QS_SUCCESS);
+  ASSERT_EQ(bench.submit(1, 1), QS_SUCCESS);
+  auto refused = std::async(std::launch::async, [&] { return bench.submit(2, 2); });
+  bench.clock->await(1);
+  EXPECT_EQ(qaicInferenceSetShutdown(bench.made), QS_SUCCESS);
+  EXPECT_EQ(refused.get(), QS_ERROR);
+  std::uint32_t handle = kNone;
+  EXPECT_EQ(bench.collect_id(1, handle), QS_ERROR) << "it was cancelled";
+  EXPECT_EQ(handle, 1U);
+  EXPECT_EQ(bench.collect_id(2, handle), QS_ERROR);
+  EXPECT_EQ(handle, kNone) << "it was never submitted";
+}
+
+TEST(QaicSet, WaitingForCompletionIsForWhatWasSubmittedBefore) {
+  const SetBench bench("null:generic:2?a=10ms", 2);
+  ASSERT_EQ(bench.submit(0, 0), QS_SUCCESS);
+  const auto wait = [&](std::uint64_t us) {
+    return qaicInferenceSetWaitForCompletion(bench.made, us);
+  };
+  auto waited = std::async(std::launch::async, [&] { return wait(9'000'000); });
+  bench.clock->await(1);
+  bench.advance(milliseconds(5));
+  ASSERT_EQ(bench.submit(1, 1), QS_SUCCESS);
+  bench.advance(milliseconds(5));
+  EXPECT_EQ(waited.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_EQ(wait(0), QS_TIMEDOUT) << "the second is in flight";
+  bench.advance(std::chrono::seconds(9));
+  EXPECT_EQ(waited.get(), QS_SUCCESS);
+  EXPECT_EQ(wait(QAIC_WAIT_FOREVER), QS_SUCCESS);
+}
+
+TEST(QaicSet, TheErrorHandlerHearsOfAFailureThatNobodyCollects) {
+  const SetBench bench("null:generic:1?a=1ms&fail=1", 2);
+  ASSERT_EQ(bench.submit(0, 1), QS_SUCCESS);
+  ASSERT_EQ(bench.submit(1, 2), QS_SUCCESS);
+  bench.advance(milliseconds(2));
+  EXPECT_EQ(qaicInferenceSetWaitForCompletion(bench.made, QAIC_WAIT_FOREVER), QS_SUCCESS);
+  const std::vector<int> twice(2, QIAC_ERROR_EXECOBJ_RUNTIME);
+  EXPECT_EQ(bench.errors(), twice);
+  std::uint32_t handle = kNone;
+  EXPECT_EQ(bench.collect(handle), QS_ERROR);
+  EXPECT_EQ(bench.errors(), twice) << "once each";
+}
+
 // --- Statement 23: decisions.
 
 TEST(QaicSet, AHandleInFlightIsBusy) {
