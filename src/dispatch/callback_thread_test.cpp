@@ -72,7 +72,7 @@ TEST(CallbackThread, AWithdrawnJobIsCalledByTheOneThatWithdrawsIt) {
   std::promise<void> entered;
   std::promise<void> release;
   std::vector<std::string> calls;
-  const auto job = [&calls, owner = thread.get()](std::string name) {
+  const auto job = [&calls, owner = thread.get()](const std::string& name) {
     return [&calls, owner, name] { calls.push_back(name + (owner->is_current() ? "" : " here")); };
   };
   const std::uint64_t first = thread->post_or_call([&] {
