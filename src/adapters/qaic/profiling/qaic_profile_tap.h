@@ -40,7 +40,7 @@ class ProfileSubscription {
   ~ProfileSubscription();
   ProfileSubscription(const ProfileSubscription&) = delete;
   ProfileSubscription& operator=(const ProfileSubscription&) = delete;
-  /// Waits until the sink has the records of what was collected before.
+  /// Waits until the sink has the records of what completed before.
   void flush() const {
     if (observation_ != nullptr) observation_->flush();
   }
