@@ -159,6 +159,32 @@ TEST(OnnxPatch, CustomNodesAreReadWithTheirAttributes) {
   EXPECT_EQ(node.output_count, 1U);
 }
 
+/// The model opens: the host operator's runs tell the reason.
+TEST(OnnxPatch, AnAttributeThatNoHostOperatorGetsIsARefusalOfTheNode) {
+  std::string type;  // An AttributeProto with a type.
+  append_bytes_field(type, 1, "t");
+  append_varint_field(type, 20, 13);
+  std::string reason;
+  append_bytes_field(reason, 1, "corelane_refusal");
+  append_bytes_field(reason, 4, "the reason");
+  append_varint_field(reason, 20, 3);
+  device::PrepareOptions options;
+  options.custom_operators = {{"MyOp", "my"}};
+  for (const auto& attributes :
+       {std::vector{type}, std::vector{type, reason}, std::vector{reason, type}}) {
+    const auto patched = patch(NetworkBuilder()
+                                   .input("x", {1, 4})
+                                   .node("MyOp", {"x"}, {"y"}, "n1", attributes, "my")
+                                   .output("y", {1, 4})
+                                   .bytes(),
+                               0, options);
+    ASSERT_TRUE(patched) << patched.error().to_string();
+    const CustomNode& node = patched->custom_nodes[0];
+    EXPECT_TRUE(node.attributes.empty());
+    EXPECT_THAT(node.refusal, HasSubstr(attributes.size() == 1 ? "attribute 't'" : "the reason"));
+  }
+}
+
 TEST(OnnxPatch, TruncationAnywhereIsAnErrorOrASmallerModel) {
   const std::string whole = external_network("corelane:constants", "64", "24");
   ASSERT_TRUE(patch(whole, 88));
