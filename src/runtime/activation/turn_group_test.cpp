@@ -49,7 +49,7 @@ class Stream {
  public:
   Stream(const TurnBench& bench, const TurnOptions& turn, std::size_t handles)
       : clock_(bench.clock), set_(bench.set({.size = handles, .activate = bench.joins(turn)})) {
-    again_ = [this](SetHandle done) {
+    again_ = [this](const SetHandle& done) {
       EXPECT_TRUE(stopped_ || done.status().ok()) << done.status().to_string();
       const device::JobRecord record = done.context().record();
       if (record.core_bits != 0) served_ += record.ended - record.started;

@@ -14,8 +14,8 @@ TimePoint at(double ms) { return TimePoint{} + Duration(static_cast<Duration::re
 
 /// A table whose calls end when the test says so.
 struct TableBench {
-  explicit TableBench(std::vector<GatherGroup> groups, NodeSettings with = {})
-      : table(std::move(groups), std::move(with)) {}
+  explicit TableBench(const std::vector<GatherGroup>& groups, NodeSettings with = {})
+      : table(groups, std::move(with)) {}
 
   WaitingPtr submit(double ms, RequestOptions options = {}) {
     auto request = std::make_shared<Waiting>();
@@ -367,7 +367,7 @@ TEST(GatherTable, AFailedBatchRunsAgainInHalvesUntilTheBadOneIsAlone) {
   const auto some = bench.submit(1, 8);
   bench.end(5);
   EXPECT_EQ(bench.decide(5), "8");
-  const auto bad = some[5];
+  const auto& bad = some[5];
   int calls = 0;
   for (double now = 6; !bench.started.empty() && now < 40; ++now) {
     ++calls;

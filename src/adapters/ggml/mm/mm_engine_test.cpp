@@ -96,9 +96,9 @@ TEST_F(Engine, RowsOfZerosAndRowsThatAreNotFiniteStayThat) {
   a.floats[5 * 96 + 7] = std::numeric_limits<float>::infinity();
   const auto b = random_matrix(70, 96, RowForm::kFloats, 2);
   for (const MmType type : kAllTypes) {
-    std::vector<float> c(9 * 70);
+    std::vector<float> c(std::size_t{9} * 70);
     MmEngine::Products products(*engine_, b.view, type, nullptr);
-    ASSERT_TRUE(products.multiply(a.view, c.data(), 70 * 4));
+    ASSERT_TRUE(products.multiply(a.view, c.data(), std::size_t{70} * 4));
     EXPECT_EQ(c[3], 0.0F);
     EXPECT_FALSE(std::isfinite(c[5 * 70 + 3]));
     EXPECT_TRUE(std::isfinite(c[6 * 70 + 3]));
@@ -186,7 +186,7 @@ TEST_F(Engine, AContextThatCannotBeMadeIsAFailedProduct) {
 
 TEST_F(Engine, BeyondTheBudgetAWeightFindsNoRoomAndThatIsToldOnce) {
   MmOptions options;
-  options.budget.bytes = 64 * 64;
+  options.budget.bytes = std::uint64_t{64} * 64;
   open(options);
   const auto b = random_matrix(64, 64, RowForm::kHalves, 4);
   EXPECT_EQ(engine_->prepare(b.view, MmType::kF16, nullptr, 0), nullptr);
@@ -279,12 +279,12 @@ TEST_F(Engine, AFailedProductIsComputedByTheFallbackThatIsGiven) {
   open();
   const auto a = random_matrix(8, 40, RowForm::kFloats, 3);
   const auto b = random_matrix(30, 40, RowForm::kFloats, 4);
-  std::vector<float> c(8 * 30);
+  std::vector<float> c(std::size_t{8} * 30);
   for (const bool can : {true, false}) {
     TestLibrary::failing_runs = 1;
     c[0] = 7;
     MmEngine::Products products(*engine_, b.view, MmType::kF16, nullptr);
-    EXPECT_FALSE(products.multiply(a.view, c.data(), 30 * 4, [can] { return can; }));
+    EXPECT_FALSE(products.multiply(a.view, c.data(), std::size_t{30} * 4, [can] { return can; }));
     EXPECT_EQ(c[0] == 7, can);
   }
   EXPECT_LT(error_of(a.view, b.view, c, 30), 1e-10);
@@ -296,7 +296,7 @@ TEST_F(Engine, MatricesThatAreNoWeightsKeepAFewContextsOfTheirOwn) {
   const auto b = random_matrix(64, 64, RowForm::kHalves, 4);
   const auto weight = engine_->prepare(b.view, MmType::kF16, nullptr, 0);
   EXPECT_LT(product(a.view, b.view, MmType::kF16, weight.get()), 1e-6);
-  for (std::int64_t n = 32; n <= 32 * 40; n += 32) {
+  for (std::int64_t n = 32; n <= std::int64_t{32} * 40; n += 32) {
     const auto growing = random_matrix(n, 64, RowForm::kHalves, 5);
     EXPECT_LT(product(a.view, growing.view, MmType::kF16, nullptr), 1e-6) << n;
   }
@@ -313,11 +313,11 @@ TEST_F(Engine, RowsBeyondTheRangeOfFloat16AreAsExactAsOthers) {
   const auto b = random_matrix(64, 300, RowForm::kHalves, 4);
   for (const float scale : {1e5F, 1e-7F, 1e-30F, 1e30F}) {
     auto a = random_matrix(20, 300, RowForm::kFloats, 3);
-    for (std::size_t i = 0; i < 10 * 300; ++i) a.floats[i] *= scale;
+    for (std::size_t i = 0; i < std::size_t{10} * 300; ++i) a.floats[i] *= scale;
     MmMatrix some = a.view;
     some.rows = 10;
     EXPECT_LT(product(some, b.view, MmType::kF16, nullptr), 1e-6) << scale;
-    some.data = a.floats.data() + 10 * 300;
+    some.data = a.floats.data() + std::ptrdiff_t{10} * 300;
     EXPECT_LT(product(some, b.view, MmType::kF16, nullptr), 1e-6) << "the rows of usual size";
     some.data = a.view.data;
     some.rows = 20;

@@ -64,7 +64,7 @@ TEST(RknnIoMem, PixelsInAndFloatsOutAsDemosDo) {
   EXPECT_EQ(io.out.values<float>(kPicture.size()),
             each<float>(pixels, [](int x) { return 2 * x; }));
   // Written again: read again, without another call.
-  io.in.fill(std::vector<std::uint8_t>(4 * 16 * 3, 7));
+  io.in.fill(std::vector<std::uint8_t>(std::size_t{4} * 16 * 3, 7));
   ASSERT_EQ(io.model.run(), RKNN_SUCC);
   EXPECT_EQ(io.out.values<float>(kPicture.size()), std::vector<float>(kPicture.size(), 14));
 }
@@ -75,7 +75,7 @@ TEST(RknnIoMem, PixelsGoThroughMeanAndStdUnlessTheyPassThrough) {
   options.std[""] = {2, 4, 8};
   const Model model(compiled(doubling(kPicture.dims()), options));
   const Mem in(model.ctx, 4 * 16 * 3);
-  in.fill(std::vector<std::uint8_t>(4 * 16 * 3, 50));
+  in.fill(std::vector<std::uint8_t>(std::size_t{4} * 16 * 3, 50));
   rknn_tensor_attr attr = input_as<RKNN_TENSOR_UINT8, RKNN_TENSOR_NHWC>(model);
   ASSERT_EQ(rknn_set_io_mem(model.ctx, in.mem, &attr), RKNN_SUCC);
   ASSERT_EQ(model.run(), RKNN_SUCC);
@@ -88,7 +88,7 @@ TEST(RknnIoMem, PixelsGoThroughMeanAndStdUnlessTheyPassThrough) {
   EXPECT_EQ(model.floats(), std::vector<float>(60, 100));
   // A native attr's halves are the model's own.
   const Mem own(model.ctx, 4 * 16 * 3 * 2);
-  own.fill(std::vector<std::uint16_t>(4 * 16 * 3, half_bits(50)));
+  own.fill(std::vector<std::uint16_t>(std::size_t{4} * 16 * 3, half_bits(50)));
   attr = model.attr(RKNN_QUERY_NATIVE_INPUT_ATTR);
   ASSERT_EQ(rknn_set_io_mem(model.ctx, own.mem, &attr), RKNN_SUCC);
   ASSERT_EQ(model.run(), RKNN_SUCC);

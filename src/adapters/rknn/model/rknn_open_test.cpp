@@ -109,7 +109,7 @@ std::string weighty_program(float weight) {
                                 .input("x", {1, 64})
                                 .output("y", {1, 1024})
                                 .constant<float>("w", {64, 1024}, testing::kOnnxFloat,
-                                                 std::vector<float>(64 * 1024, weight))
+                                                 std::vector<float>(std::size_t{64} * 1024, weight))
                                 .node("MatMul", {"x", "w"}, {"y"})
                                 .build();
   return std::string(as_string_view(compile_bytes(as_byte_span(model)).value()));
