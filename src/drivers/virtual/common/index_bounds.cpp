@@ -27,37 +27,14 @@ constexpr std::string_view kShapeKeepers[] = {"Cast", "DequantizeLinear", "Ident
 constexpr std::int64_t kInt32 = 6;
 constexpr std::int64_t kInt64 = 7;
 
-/// The parts of a node that a walk along its values needs.
-struct Step {
-  std::string_view op;
-  std::string_view domain;
-  std::string_view name;
-  std::vector<std::string_view> inputs;
-  std::string_view output;
-  ByteSpan attribute;  ///< Of a Gather or a Cast, which have one at most.
-};
-
-/// The attribute's integer; `otherwise` without one.
-Result<std::int64_t> integer_of(ByteSpan attribute, std::int64_t otherwise) {
-  for (WireReader fields(attribute); !fields.at_end();) {
+/// The integer of the one attribute that a Gather and a Cast have; `otherwise` without one.
+Result<std::int64_t> integer_of(const NodeLinks& node, std::int64_t otherwise) {
+  if (node.attributes.empty()) return otherwise;
+  for (WireReader fields(node.attributes.back()); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
     if (field.is_varint(kAttributeInt)) return field.integer();
   }
   return otherwise;
-}
-
-Result<Step> read_step(ByteSpan node) {
-  Step step;
-  for (WireReader fields(node); !fields.at_end();) {
-    CORELANE_ASSIGN(const WireField field, fields.next());
-    if (field.is_bytes(kNodeInput)) step.inputs.push_back(field.text());
-    if (field.is_bytes(kNodeOutput) && step.output.empty()) step.output = field.text();
-    if (field.is_bytes(kNodeName)) step.name = field.text();
-    if (field.is_bytes(kNodeOpType)) step.op = field.text();
-    if (field.is_bytes(kNodeDomain)) step.domain = normal_domain(field.text());
-    if (field.is_bytes(kNodeAttribute)) step.attribute = field.payload;
-  }
-  return step;
 }
 
 /// Follows values through the top graph, whose nodes are in order.
@@ -77,7 +54,7 @@ class Walk {
   }
 
   Status node(ByteSpan message) {
-    CORELANE_ASSIGN(const Step step, read_step(message));
+    CORELANE_ASSIGN(const NodeLinks step, read_links(message));
     if (!step.domain.empty() || step.inputs.empty()) return {};
     if (step.op == "Gather" && step.inputs.size() == 2) CORELANE_TRY(gather(step));
     if (std::ranges::find(kMovers, step.op) != std::end(kMovers)) CORELANE_TRY(move(step));
@@ -94,20 +71,20 @@ class Walk {
     if (const auto known = map.find(from); known != map.end()) map[to] = known->second;
   }
 
-  Status move(const Step& step) {
+  Status move(const NodeLinks& step) {
     if (step.op == "Cast") {
-      CORELANE_ASSIGN(const std::int64_t to, integer_of(step.attribute, 0));
+      CORELANE_ASSIGN(const std::int64_t to, integer_of(step, 0));
       if (to != kInt32 && to != kInt64) return {};
     }
     copy(origin_, step.inputs[0], step.output);
     return {};
   }
 
-  Status gather(const Step& step) {
+  Status gather(const NodeLinks& step) {
     const auto data = dims_.find(step.inputs[0]);
     const auto indices = origin_.find(step.inputs[1]);
     if (data == dims_.end() || indices == origin_.end()) return {};
-    CORELANE_ASSIGN(const std::int64_t given, integer_of(step.attribute, 0));
+    CORELANE_ASSIGN(const std::int64_t given, integer_of(step, 0));
     const auto rank = static_cast<std::int64_t>(data->second.size());
     const std::int64_t axis = given < 0 ? given + rank : given;
     if (axis < 0 || axis >= rank) return {};

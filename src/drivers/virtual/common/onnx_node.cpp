@@ -112,6 +112,20 @@ Status add_attribute(AttributeFacts facts, CustomNode& node) {
 
 }  // namespace
 
+Result<NodeLinks> read_links(ByteSpan node) {
+  NodeLinks links;
+  for (WireReader fields(node); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.is_bytes(kNodeInput)) links.inputs.push_back(field.text());
+    if (field.is_bytes(kNodeOutput) && links.output.empty()) links.output = field.text();
+    if (field.is_bytes(kNodeName)) links.name = field.text();
+    if (field.is_bytes(kNodeOpType)) links.op = field.text();
+    if (field.is_bytes(kNodeDomain)) links.domain = normal_domain(field.text());
+    if (field.is_bytes(kNodeAttribute)) links.attributes.push_back(field.payload);
+  }
+  return links;
+}
+
 /// Fields of other kinds than the schema says are skipped, as unknown ones are.
 Result<NodeFacts> read_node(ByteSpan node) {
   NodeFacts facts;

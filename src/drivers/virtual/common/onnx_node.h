@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "corelane/base/bytes.h"
 #include "corelane/base/status.h"
@@ -21,8 +22,21 @@ struct NodeFacts {
 
 Result<NodeFacts> read_node(ByteSpan node);
 
-/// Type, name, attributes (without those named `corelane_*`) and the declared outputs. A node with
-/// an attribute that is no number, text or list of them has a refusal.
+/// What a walk along the values of a graph needs of a node. Points into the node's bytes.
+struct NodeLinks {
+  std::string_view op;
+  std::string_view domain;  ///< By normal_domain().
+  std::string_view name;
+  std::vector<std::string_view> inputs;
+  std::string_view output;  ///< The first one.
+  std::vector<ByteSpan> attributes;
+};
+
+/// kMalformed where the bytes are no NodeProto.
+Result<NodeLinks> read_links(ByteSpan node);
+
+/// Type, name, attributes (without those named `corelane_*`) and the declared outputs. Sets the
+/// node's refusal where an attribute is a tensor, a graph or a type: host operators get none.
 Result<CustomNode> read_custom_node(ByteSpan node);
 
 /// An AttributeProto with an integer.

@@ -13,27 +13,6 @@ namespace {
 
 using enum onnx_fields::Number;
 
-struct Step {
-  std::string_view op;
-  std::string_view domain;
-  std::vector<std::string_view> inputs;
-  std::string_view output;
-  std::vector<ByteSpan> attributes;
-};
-
-Result<Step> read_step(ByteSpan node) {
-  Step step;
-  for (WireReader fields(node); !fields.at_end();) {
-    CORELANE_ASSIGN(const WireField field, fields.next());
-    if (field.is_bytes(kNodeInput)) step.inputs.push_back(field.text());
-    if (field.is_bytes(kNodeOutput) && step.output.empty()) step.output = field.text();
-    if (field.is_bytes(kNodeOpType)) step.op = field.text();
-    if (field.is_bytes(kNodeDomain)) step.domain = normal_domain(field.text());
-    if (field.is_bytes(kNodeAttribute)) step.attributes.push_back(field.payload);
-  }
-  return step;
-}
-
 /// Follows values without elements through a graph and those within its nodes. Nodes are in order,
 /// and names within a node are none of those around it.
 class Walk {
@@ -74,7 +53,7 @@ class Walk {
   }
 
   Status node(ByteSpan message) {
-    CORELANE_ASSIGN(const Step step, read_step(message));
+    CORELANE_ASSIGN(const NodeLinks step, read_links(message));
     const bool standard = step.domain.empty();
     const bool joins = standard && step.op == "Concat";
     if (joins || (standard && (step.op == "Identity" || step.op == "Cast")))
@@ -92,7 +71,7 @@ class Walk {
   }
 
   /// The result has no elements where none of the values has any.
-  void hand_on(const Step& step) {
+  void hand_on(const NodeLinks& step) {
     std::vector<std::size_t> all;
     for (const std::string_view input : step.inputs) {
       const auto found = empty_.find(input);
