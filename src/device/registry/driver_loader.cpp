@@ -170,8 +170,7 @@ std::vector<FoundModule> find_modules() {
 
 Result<const DriverModule*> load_module(std::string_view kind) {
   static Leaked<OpenModules> open_modules;
-  const char* const list = environment(kFolders);
-  const std::string key = fmt::format("{}:{}", kind, list == nullptr ? "" : list);
+  const std::string key = fmt::format("{}:{}", kind, environment_text(kFolders));
   if (const DriverModule* const module = open_modules->find(key)) return module;
   const std::vector<fs::path> folders = driver_folders();
   for (const fs::path& folder : folders) {

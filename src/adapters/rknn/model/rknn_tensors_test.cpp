@@ -498,6 +498,12 @@ TEST(RknnShapes, OpenDimensionsTakeAnyShape) {
   }
 }
 
+std::uint32_t internal_size(const Model& model) {
+  rknn_mem_size size{};
+  EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_MEM_SIZE, &size, sizeof size), RKNN_SUCC);
+  return size.total_internal_size;
+}
+
 TEST(RknnShapes, MemoryIsThatOfTheLargestShapesInWhateverOrderAndContext) {
   const auto convolutions = [](std::vector<std::vector<Shape>> sets) {
     ImportOptions options;
@@ -512,19 +518,14 @@ TEST(RknnShapes, MemoryIsThatOfTheLargestShapesInWhateverOrderAndContext) {
             .build(),
         options);
   };
-  const auto internal = [](const Model& model) {
-    rknn_mem_size size{};
-    EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_MEM_SIZE, &size, sizeof size), RKNN_SUCC);
-    return size.total_internal_size;
-  };
   const std::vector<Shape> small{Shape{1, 3, 8, 8}}, large{Shape{1, 3, 160, 160}};
   const Model first(convolutions({small, large})), second(convolutions({large, small}));
-  EXPECT_GE(internal(first), 3U * 160 * 160 * 4);
-  EXPECT_EQ(internal(first), internal(second));
+  EXPECT_GE(internal_size(first), 3U * 160 * 160 * 4);
+  EXPECT_EQ(internal_size(first), internal_size(second));
   Model copy;
   rknn_context from = first.ctx;
   ASSERT_EQ(rknn_dup_context(&from, &copy.ctx), RKNN_SUCC);
-  EXPECT_EQ(internal(copy), internal(first));
+  EXPECT_EQ(internal_size(copy), internal_size(first));
 }
 
 /// The sum of the inputs says nothing of what is computed from them.
@@ -539,18 +540,13 @@ TEST(RknnShapes, MemoryIsThatOfTheLargestValuesWhenItIsAskedFirst) {
                                          .node("Softmax", {"t"}, {"y"})
                                          .build(),
                                      options);
-  const auto internal = [](const Model& model) {
-    rknn_mem_size size{};
-    EXPECT_EQ(rknn_query(model.ctx, RKNN_QUERY_MEM_SIZE, &size, sizeof size), RKNN_SUCC);
-    return size.total_internal_size;
-  };
   const Model early(bytes), late(bytes);
-  EXPECT_GE(internal(early), 4000000U);
+  EXPECT_GE(internal_size(early), 4000000U);
   rknn_tensor_attr attrs[] = {shaped(late, 0, {1000, 1}, RKNN_TENSOR_UNDEFINED),
                               shaped(late, 1, {1, 1000}, RKNN_TENSOR_UNDEFINED)};
   ASSERT_EQ(rknn_set_input_shapes(late.ctx, 2, attrs), RKNN_SUCC);
   ASSERT_EQ(late.run(), RKNN_SUCC);
-  EXPECT_EQ(internal(late), internal(early));
+  EXPECT_EQ(internal_size(late), internal_size(early));
 }
 
 TEST(RknnShapes, SizesAreThoseOfTheCurrentShape) {
