@@ -36,8 +36,8 @@ struct SetObserverOptions {
   /// the order in which they were collected, or completed, with no lock held. It may call any
   /// function, and end the subscription; an exception is logged and dropped.
   std::function<void(const SetRecord&)> on_record;
-  /// Each is told of when it has completed, whether or not somebody collects it. False: when it is
-  /// collected, or given to its callback.
+  /// True: on_record gets an inference when it has completed, whether or not somebody collects it.
+  /// False: when it is collected, or given to its callback.
   bool at_completion = false;
   std::uint32_t one_in = 1;  ///< The first of each n.
   /// Records that may wait to be delivered; 1 to 2^20. What comes while so many wait is dropped and

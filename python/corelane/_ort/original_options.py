@@ -22,7 +22,7 @@ def _zero_copy_layout(name: str, value: Any) -> None:
 def _plugins(name: str, value: Any) -> None:
     paths = [value] if isinstance(value, (str, os.PathLike)) else [] if value is None else value
     if not isinstance(paths, (list, tuple)) or not all(isinstance(path, (str, os.PathLike)) for path in paths):
-        raise RuntimeError(f"{name}: {value!r} is no path and no list of paths")
+        raise RuntimeError(f"{name}: {value!r} is neither a path nor a list of paths")
     for path in paths:
         if not os.path.exists(path):
             raise RuntimeError(f"{name}: there is no file {os.fspath(path)!r}")

@@ -7,8 +7,8 @@
 
 namespace corelane::qaic_python {
 
-/// The `T` that an argument is; null where it is of another class. TypeError where its __init__ did
-/// not run, or raised: there is no object yet.
+/// The argument as a `T`; null where it is of another class. TypeError where its __init__ has not
+/// run, or raised: Python's object holds no `T` then.
 template <class T>
 T* object_in(nanobind::handle given) {
   if (!nanobind::isinstance<T>(given)) return nullptr;

@@ -58,13 +58,13 @@ HostVersion look_up_version(const std::string& version, std::string& why);
 /// second host gets the first one.
 const Host* find_host(const void* caller, bool any_version, std::string& why);
 
-/// One line, to the host's log where it has one, else to stderr. A host's log may call functions of
-/// the user, which may wait for whoever holds a lock: see log_later().
+/// One line, to the host's log where it has one, else to stderr. Not under a
+/// lock: the host's log calls its user, who may wait for a thread that wants that lock.
 void log_line(abi::LogLevel level, const std::string& line);
-/// For callers that hold a lock, in a process that was not forked: the line is told by the next
-/// log_pending(). Any thread.
+/// For callers that hold a lock: keeps the line for the next log_pending(). Not in a forked child.
+/// Any thread.
 void log_later(abi::LogLevel level, const std::string& line);
-/// Tells what log_later() has kept. The caller holds no lock.
+/// Writes the lines that log_later() has kept. The caller holds no lock.
 void log_pending();
 
 }  // namespace corelane::ggml

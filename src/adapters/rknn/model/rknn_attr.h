@@ -34,8 +34,8 @@ rknn_tensor_type type_of(DType dtype) noexcept;
 Result<DType> dtype_of(rknn_tensor_type type);
 const char* type_name(rknn_tensor_type type) noexcept;
 
-/// Leaves out an integer form of several scales (one for each channel), of which an attr could tell
-/// but one: the tensor is told, and given, as FLOAT16.
+/// Drops the integer form of a tensor whose scales or zero points differ by channel, since an attr
+/// has room for one of each. Clients then see, read and write FLOAT16.
 void keep_one_scale(IoEntry& entry);
 
 /// INPUT_ATTR and OUTPUT_ATTR: 4-D inputs as NHWC (bool, integers of 64 and 4 bits as NCHW), 4-D

@@ -30,8 +30,8 @@ struct ModelFacts {
   std::shared_ptr<device::Device> device;
   Chip chip;
   std::shared_ptr<const ProgramDescription> description;
-  /// The outputs' shapes in each listed set, where there is no single largest one; nothing for an
-  /// output whose shape only a run tells.
+  /// The shapes of the outputs in each listed set, where no set is the largest in all dimensions.
+  /// An output whose shape only a run decides has none.
   SetOutputs set_outputs;
   Duration timeout{0};  ///< Of runs whose caller sets none; 0: none.
   /// Where external data of an ONNX file lie whose bytes are read from other memory; else empty.
