@@ -48,6 +48,7 @@ function(corelane_driver_module kind entry code)
     # A sanitizer's runtime is resolved from the program that loads the module.
     target_link_options(${target} PRIVATE "-Wl,-z,defs")
   endif()
+  corelane_empty_test_cache(${target})
   install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/${CORELANE_MODULE_FOLDER}" COMPONENT runtime)
   set_property(GLOBAL APPEND PROPERTY CORELANE_DRIVER_MODULES ${target})
 endfunction()

@@ -90,3 +90,10 @@ if(CORELANE_SANITIZE)
   file(GLOB second_engine "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/onnxruntime/capi")
   list(APPEND CORELANE_TEST_ENVIRONMENT "LD_LIBRARY_PATH=${second_engine}")
 endif()
+
+# corelane_empty_test_cache(<target>): programs that an earlier build compiled are gone from the tests' cache when the
+# target is linked anew, so that no test passes by what its sources no longer make.
+function(corelane_empty_test_cache target)
+  # rm, not cmake -E rm, which fails when another target's rm takes the same file first.
+  add_custom_command(TARGET ${target} POST_BUILD COMMAND rm -rf "${PROJECT_BINARY_DIR}/test-cache")
+endfunction()

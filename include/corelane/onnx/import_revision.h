@@ -13,6 +13,7 @@ namespace corelane {
 ///  3  the model's origin is kept
 ///  4  the network is kept as given; until then it was lowered for OpenVINO
 ///  5  sizes of Resize are rounded as floats; a zero that a writer left out is there
-inline constexpr int kImportRevision = 5;
+///  6  no shape of a custom operator's results is guessed; attributes that it cannot get fail runs
+inline constexpr int kImportRevision = 6;
 
 }  // namespace corelane

@@ -591,6 +591,7 @@ TEST_F(RknnCustom, TwoNodesOfOneTypeHaveAContextEach) {
       OnnxBuilder()
           .input("x", {4})
           .output("y", {4})
+          .inner("m", {4})
           .node("AddOne", {"x"}, {"m"}, "own", {OnnxBuilder::attribute("n", std::int64_t{1})})
           .node("AddOne", {"m"}, {"y"}, "own", {OnnxBuilder::attribute("n", std::int64_t{2})})
           .build();
