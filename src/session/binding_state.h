@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "corelane/session/future.h"
@@ -14,9 +13,16 @@ class SessionCore;
 
 struct BindingState {
   std::weak_ptr<SessionCore> core;
-  std::vector<std::optional<CallInput>> inputs;  ///< By position in the model.
-  std::vector<CallOutput> outputs;               ///< In order of binding.
+  Call call;                    ///< Of each run; the outputs in order of binding.
+  std::vector<bool> has_input;  ///< Which of the call's inputs are bound.
   Outputs results;
+  /// `results`, if any, are those of all later runs as well: bound memory alone, of fixed shapes.
+  bool same_results = false;
 };
+
+/// Whether the session made the binding, without a count of references.
+inline bool is_of(const BindingState& state, const std::shared_ptr<SessionCore>& core) noexcept {
+  return !state.core.owner_before(core) && !core.owner_before(state.core);
+}
 
 }  // namespace corelane::session

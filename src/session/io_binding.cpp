@@ -33,8 +33,15 @@ session::CallOutput given_output(std::size_t index, std::string_view name,
   return output;
 }
 
+void put(session::BindingState& state, std::size_t index, session::CallInput input) {
+  state.call.inputs[index] = std::move(input);
+  state.has_input[index] = true;
+}
+
 /// Replaces what was bound to the same output.
-void put(std::vector<session::CallOutput>& outputs, session::CallOutput output) {
+void put(session::BindingState& state, session::CallOutput output) {
+  state.same_results = false;
+  std::vector<session::CallOutput>& outputs = state.call.outputs;
   const auto same = std::find_if(outputs.begin(), outputs.end(),
                                  [&](const auto& o) { return o.index == output.index; });
   if (same != outputs.end())
@@ -52,7 +59,7 @@ Status IoBinding::bind_input(std::string_view name, const TensorView& view,
   session::CallInput input;
   CORELANE_ASSIGN(input.view, core->model().check_input(index, view));
   input.keep = std::move(keep_alive);
-  state_->inputs[index] = std::move(input);
+  put(*state_, index, std::move(input));
   return {};
 }
 
@@ -67,7 +74,7 @@ Status IoBinding::bind_input(std::string_view name, std::shared_ptr<device::Buff
   CORELANE_TRY(runtime::check_view(desc, input.view, "input"));
   input.buffer = std::move(buffer);
   input.offset = offset;
-  state_->inputs[index] = std::move(input);
+  put(*state_, index, std::move(input));
   return {};
 }
 
@@ -77,7 +84,7 @@ Status IoBinding::copy_input(std::string_view name, const TensorView& view) {
   session::CallInput input;
   CORELANE_ASSIGN(input.view, core->model().check_input(index, view));
   CORELANE_TRY(core->model().capture(index, input));
-  state_->inputs[index] = std::move(input);
+  put(*state_, index, std::move(input));
   return {};
 }
 
@@ -92,7 +99,7 @@ Status IoBinding::bind_output(std::string_view name, const MutableTensorView& vi
   if (view.shape.is_static() && !core->model().has_open_shapes() && !declared.accepts(view.shape))
     return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", name,
                  declared.to_string(), view.shape.to_string());
-  put(state_->outputs, given_output(index, name, view, std::move(keep_alive)));
+  put(*state_, given_output(index, name, view, std::move(keep_alive)));
   return {};
 }
 
@@ -106,7 +113,7 @@ Status IoBinding::bind_output(std::string_view name, std::shared_ptr<device::Buf
   session::CallOutput output = given_output(index, name, view, buffer);
   output.buffer = std::move(buffer);
   output.offset = offset;
-  put(state_->outputs, std::move(output));
+  put(*state_, std::move(output));
   return {};
 }
 
@@ -114,18 +121,19 @@ Status IoBinding::bind_output(std::string_view name) {
   CORELANE_ASSIGN(const auto core, core_of(state_));
   session::CallOutput output;
   CORELANE_ASSIGN(output.index, core->model().output_index(name));
-  put(state_->outputs, std::move(output));
+  put(*state_, std::move(output));
   return {};
 }
 
 void IoBinding::clear_inputs() {
   if (state_ == nullptr) return;
-  for (auto& input : state_->inputs) input.reset();
+  for (session::CallInput& input : state_->call.inputs) input = {};
+  state_->has_input.assign(state_->has_input.size(), false);
 }
 
 void IoBinding::clear_outputs() {
   if (state_ == nullptr) return;
-  state_->outputs.clear();
+  state_->call.outputs.clear();
   state_->results.clear();
 }
 
@@ -138,8 +146,8 @@ std::vector<std::string_view> IoBinding::input_names() const {
   std::vector<std::string_view> names;
   const auto core = core_of(state_);
   if (!core) return names;
-  for (std::size_t i = 0; i < state_->inputs.size(); ++i)
-    if (state_->inputs[i]) names.emplace_back((*core)->model().native_inputs()[i].name);
+  for (std::size_t i = 0; i < state_->has_input.size(); ++i)
+    if (state_->has_input[i]) names.emplace_back((*core)->model().native_inputs()[i].name);
   return names;
 }
 
@@ -147,7 +155,7 @@ std::vector<std::string_view> IoBinding::output_names() const {
   std::vector<std::string_view> names;
   const auto core = core_of(state_);
   if (!core) return names;
-  for (const session::CallOutput& output : state_->outputs)
+  for (const session::CallOutput& output : state_->call.outputs)
     names.emplace_back((*core)->model().native_outputs()[output.index].name);
   return names;
 }

@@ -1,5 +1,6 @@
 #include "corelane/session/session.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <utility>
@@ -145,30 +146,33 @@ Result<Outputs> Session::run(const Feed& feed, const CallOptions& options) {
 
 Status Session::run(IoBinding& binding, const CallOptions& options) {
   CORELANE_ASSIGN(const auto core, usable_core(owner_));
-  if (binding.state_ == nullptr || binding.state_->core.lock() != core)
+  if (binding.state_ == nullptr || !session::is_of(*binding.state_, core))
     return error(Code::kInvalidArgument, "the binding is not of this session; use io_binding()");
   session::BindingState& state = *binding.state_;
   // Before anything can fail: the results of the run before must not pass for this one's.
-  state.results.clear();
-  Call call;
-  call.bound = true;
-  for (std::size_t i = 0; i < state.inputs.size(); ++i) {
-    if (!state.inputs[i]) {
-      return error(Code::kInvalidArgument, "input '{}' is not bound; call bind_input for it",
-                   core->model().native_inputs()[i].name);
-    }
-    call.inputs.push_back(*state.inputs[i]);
+  Outputs results = std::exchange(state.results, {});
+  const auto missing = std::ranges::find(state.has_input, false);
+  if (missing != state.has_input.end()) {
+    return error(Code::kInvalidArgument, "input '{}' is not bound; call bind_input for it",
+                 core->model().native_inputs()[missing - state.has_input.begin()].name);
   }
-  CORELANE_TRY(core->model().check_shapes(call.inputs));
+  CORELANE_TRY(core->model().check_shapes(state.call.inputs));
   if (!options.outputs.empty()) {
     return error(Code::kInvalidArgument,
                  "a run with a binding gives the bound outputs; leave CallOptions::outputs empty");
   }
-  if (state.outputs.empty())
-    CORELANE_TRY(core->model().choose_outputs({}, call));
-  else
-    call.outputs = state.outputs;
-  CORELANE_ASSIGN(state.results, core->run(std::move(call), options));
+  // Results whose shapes the run tells are written into the call: those of this run alone.
+  if (state.call.outputs.empty() || !core->model().has_fixed_results()) {
+    Call call = state.call;
+    if (call.outputs.empty()) CORELANE_TRY(core->model().choose_outputs({}, call));
+    results.clear();
+    CORELANE_ASSIGN(state.results, core->run(std::move(call), options));
+    return {};
+  }
+  if (!state.same_results) results.clear();
+  CORELANE_TRY(core->run_bound(state.call, options, results));
+  state.same_results = std::ranges::all_of(state.call.outputs, &session::CallOutput::given);
+  state.results = std::move(results);
   return {};
 }
 
@@ -306,7 +310,10 @@ Result<IoBinding> Session::io_binding() {
   IoBinding binding;
   binding.state_ = std::make_shared<session::BindingState>();
   binding.state_->core = core;
-  binding.state_->inputs.resize(core->model().native_inputs().size());
+  const std::size_t inputs = core->model().native_inputs().size();
+  binding.state_->call.inputs.resize(inputs);
+  binding.state_->call.bound = true;
+  binding.state_->has_input.resize(inputs);
   return binding;
 }
 

@@ -75,6 +75,8 @@ SessionModel::SessionModel(ProgramDescription description, std::vector<TensorDes
       convert_[i].std = entry.std;
     }
   }
+  const auto is_static = [](const TensorDesc& desc) { return desc.shape.is_static(); };
+  fixed_results_ = !open_shapes_ && std::ranges::all_of(outputs_, is_static);
 }
 
 bool SessionModel::is_nhwc(const Shape& shape) const noexcept {

@@ -37,6 +37,8 @@ class SessionModel {
   std::vector<TensorDesc> shown_outputs() const;
   /// True where inputs may have other shapes than the declared ones.
   bool has_open_shapes() const noexcept { return open_shapes_; }
+  /// True where all results have the declared shapes.
+  bool has_fixed_results() const noexcept { return fixed_results_; }
 
   Result<std::size_t> input_index(std::string_view name) const;
   Result<std::size_t> output_index(std::string_view name) const;
@@ -76,6 +78,7 @@ class SessionModel {
   const InputRules rules_;
   const OutputForm form_;
   bool open_shapes_ = false;
+  bool fixed_results_ = false;
   std::vector<ConvertOptions> convert_;
 };
 

@@ -297,6 +297,80 @@ TEST(SessionIoBinding, BoundMemoryOfASmallerShapeThanAnOpenResultIsRefused) {
   }
 }
 
+/// The call of a binding is kept from run to run: what a run gives must not stay with it.
+TEST(SessionIoBinding, ResultsAreOfTheLastRunAndOfWhatIsBoundThen) {
+  SessionBench bench("null:rk3588");
+  Session session = testing::make_session(two_by_two(), bench.options());
+  IoBinding binding = session.io_binding().value();
+  std::vector<float> a = {1, 2};
+  std::vector<float> b = {3, 4};
+  std::vector<float> c(2);
+  std::vector<float> other(2);
+  const auto bind_c = [&](std::vector<float>& to) {
+    return binding.bind_output("c", {to.data(), 8, DType::kF32, Shape{1, 2}, {}, {}});
+  };
+  ASSERT_TRUE(binding.bind_input("a", view(a.data(), 8, DType::kF32, Shape{1, 2})).ok());
+  ASSERT_TRUE(binding.bind_input("b", view(b.data(), 8, DType::kF32, Shape{1, 2})).ok());
+  ASSERT_TRUE(bind_c(c).ok());
+  for (const bool with_own : {false, true}) {
+    if (with_own) ASSERT_TRUE(binding.bind_output("d").ok());
+    b[0] = 3;
+    ASSERT_TRUE(session.run(binding).ok());
+    ASSERT_EQ(binding.outputs().size(), with_own ? 2 : 1);
+    const Outputs kept = binding.outputs();
+    b[0] = 30;
+    a[0] += 1;
+    ASSERT_TRUE(session.run(binding).ok());
+    EXPECT_EQ(binding.outputs()[0].data.get(), c.data());
+    EXPECT_EQ(c[0], a[0]);
+    EXPECT_EQ(binding.outputs()[0].shape, (Shape{1, 2}));
+    EXPECT_EQ(binding.outputs()[0].name, "c");
+    if (!with_own) continue;
+    EXPECT_THAT(floats_of(kept[1]), ElementsAre(3, 4));
+    EXPECT_THAT(floats_of(binding.outputs()[1]), ElementsAre(30, 4));
+  }
+  CallOptions call;
+  call.control.emplace().terminate();
+  EXPECT_EQ(session.run(binding, call).code(), Code::kCancelled);
+  EXPECT_TRUE(binding.outputs().empty());
+  ASSERT_TRUE(session.run(binding).ok());
+  EXPECT_EQ(binding.outputs().at(0).data.get(), c.data());
+  ASSERT_TRUE(bind_c(other).ok());
+  ASSERT_TRUE(session.run(binding).ok());
+  EXPECT_EQ(binding.outputs().at(0).data.get(), other.data());
+  EXPECT_EQ(other[0], a[0]);
+  binding.clear_inputs();
+  EXPECT_EQ(session.run(binding).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(binding.outputs().empty());
+}
+
+TEST(SessionIoBinding, AResultWhoseShapeTheRunTellsChangesNoBinding) {
+  SessionBench bench("null:rk3588");
+  constexpr int kOnnxBool = 9;
+  const std::string model = OnnxBuilder()
+                                .input("x", Dims{std::int64_t{1}, std::int64_t{2}})
+                                .input("k", Dims{std::int64_t{1}}, kOnnxBool)
+                                .output("y", Dims{std::string("N"), std::int64_t{2}})
+                                .node("Compress", {"x", "k"}, {"y"}, {},
+                                      {OnnxBuilder::attribute("axis", std::int64_t{0})})
+                                .build();
+  Session session = testing::make_session(model, bench.options());
+  IoBinding binding = session.io_binding().value();
+  const std::vector<float> x = {1, 2};
+  const bool keep = true;
+  std::vector<float> y(6, -7);
+  ASSERT_TRUE(binding.bind_input("x", view(x.data(), 8, DType::kF32, Shape{1, 2})).ok());
+  ASSERT_TRUE(binding.bind_input("k", view(&keep, 1, DType::kBool, Shape{1})).ok());
+  ASSERT_TRUE(binding.bind_output("y", {y.data(), 24, DType::kF32, Shape{3, 2}, {}, {}}).ok());
+  for (int i = 0; i < 2; ++i) {
+    const Status status = session.run(binding);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(binding.outputs().at(0).shape, (Shape{1, 2}));
+    EXPECT_EQ(binding.outputs().at(0).size, 24);
+    EXPECT_THAT(y, ElementsAre(1, 2, -7, -7, -7, -7));
+  }
+}
+
 TEST(SessionIoBinding, DeviceBuffersAreUsedInPlace) {
   SessionBench bench("null:rk3588");
   Session session = bench.session(bench.options());

@@ -28,6 +28,34 @@ Session session_of(const std::string& onnx, const SessionOptions& options) {
   return session ? *session : Session();
 }
 
+/// The call of a binding is kept from run to run; the shape of a result is not.
+TEST(SmokeSession, ABoundResultGrowsAndShrinksWithinItsMemory) {
+  using testing::OnnxBuilder;
+  const std::string model = OnnxBuilder()
+                                .input("x", {std::int64_t{4}})
+                                .output("y", {std::int64_t{1}, std::string("N")}, 7)
+                                .node("NonZero", {"x"}, {"y"})
+                                .build();
+  Session session = session_of(model, options_on(testing::own_device()));
+  auto made = session.io_binding();
+  ASSERT_TRUE(made);
+  std::vector<float> x(4);
+  std::vector<std::int64_t> y(4);
+  ASSERT_TRUE(made->bind_input("x", in_view(x, Shape{4})).ok());
+  ASSERT_TRUE(made->bind_output("y", {y.data(), 32, DType::kI64, Shape{1, 4}, {}, {}}).ok());
+  const std::pair<std::vector<float>, std::vector<std::int64_t>> cases[] = {
+      {{0, 2, 0, 0}, {1}}, {{1, 2, 0, 4}, {0, 1, 3}}, {{0, 0, 3, 4}, {2, 3}}};
+  for (const auto& [input, places] : cases) {
+    x = input;
+    const Status status = session.run(*made);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    const auto count = static_cast<std::int64_t>(places.size());
+    EXPECT_EQ(made->outputs().at(0).shape, (Shape{1, count}));
+    EXPECT_THAT(std::vector<std::int64_t>(y.begin(), y.begin() + count),
+                ::testing::ElementsAreArray(places));
+  }
+}
+
 TEST(SmokeSession, EveryWayToRunGivesTheSameResult) {
   Session session = session_of(affine_model(4, 3), options_on(testing::own_device()));
   const std::vector<float> x = {1, 2, 3, -4};

@@ -1,6 +1,7 @@
 // The calls of a session: blocking, with a callback, with a future.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/guard.h"
 #include "base/later.h"
@@ -114,26 +115,50 @@ bool SessionCore::is_short(const Call& call) const {
          (!model_.has_open_shapes() || short_runs_.cover(call.inputs));
 }
 
-Result<Outputs> SessionCore::run(Call call, const CallOptions& options) {
-  CORELANE_TRY(check(options));
-  std::optional<Start> start;
-  if (may_run_in_place(options)) {
-    // Without a pace the time is not needed, and reading it is not free.
-    const TimePoint now = options_.enable_pacing ? clock_->now() : TimePoint{};
-    const MutexLock lock(mutex_);
-    // Context and number are taken under one lock: tasks are numbered in the order in which they
-    // start.
-    const bool here = !options.interrupted || is_short(call);
-    if (auto taken = here ? queue_.start_in_place(now) : std::nullopt)
-      start = start_of(std::move(*taken));
-  }
-  // If it must wait, it does so as a task, so that it can be cancelled.
-  if (!start) return run_queued(std::move(call), options);
-  return run_in_place(std::move(call), options, *start);
+std::optional<SessionCore::Start> SessionCore::start_in_place(const Call& call,
+                                                              const CallOptions& options) {
+  if (!may_run_in_place(options)) return std::nullopt;
+  // Without a pace the time is not needed, and reading it is not free.
+  const TimePoint now = options_.enable_pacing ? clock_->now() : TimePoint{};
+  const MutexLock lock(mutex_);
+  if (options.interrupted && !is_short(call)) return std::nullopt;
+  // Context and number are taken under one lock: tasks are numbered in the order in which they
+  // start.
+  std::optional<Assignment> taken = queue_.start_in_place(now);
+  if (!taken) return std::nullopt;
+  return start_of(std::move(*taken));
 }
 
-Result<Outputs> SessionCore::run_in_place(Call call, const CallOptions& options,
-                                          const Start& start) {
+Result<Outputs> SessionCore::run(Call&& call, const CallOptions& options) {
+  CORELANE_TRY(check(options));
+  const std::optional<Start> start = start_in_place(call, options);
+  // If it must wait, it does so as a task, so that it can be cancelled.
+  if (!start) return run_queued(std::move(call), options);
+  const Status status = run_in_place(call, options, *start);
+  return outputs_of(call, status);
+}
+
+Status SessionCore::run_bound(Call& call, const CallOptions& options, Outputs& results) {
+  CORELANE_TRY(check(options));
+  const std::optional<Start> start = start_in_place(call, options);
+  if (!start) {
+    CORELANE_ASSIGN(results, run_queued(Call(call), options));
+    return {};
+  }
+  Status status = run_in_place(call, options, *start);
+  if (!status.ok()) {
+    for (CallOutput& output : call.outputs)
+      if (!output.given) output.tensor = {};
+    return status;
+  }
+  if (!results.empty()) return status;
+  results.reserve(call.outputs.size());
+  for (CallOutput& output : call.outputs)
+    results.push_back(output.given ? output.tensor : std::exchange(output.tensor, {}));
+  return status;
+}
+
+Status SessionCore::run_in_place(Call& call, const CallOptions& options, const Start& start) {
   SessionWorker& worker = *start.worker;
   RunOptions run;
   run.tag = options.tag.value_or(start.id);
@@ -163,7 +188,7 @@ Result<Outputs> SessionCore::run_in_place(Call call, const CallOptions& options,
     next = next_start_here();
   }
   start_tasks(std::move(next), false);
-  return outputs_of(call, status);
+  return status;
 }
 
 Result<Outputs> SessionCore::run_queued(Call call, const CallOptions& options) {

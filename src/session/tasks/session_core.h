@@ -61,7 +61,10 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   bool forked() const noexcept;
 
   // session_call.cpp
-  Result<Outputs> run(Call call, const CallOptions& options);
+  Result<Outputs> run(Call&& call, const CallOptions& options);
+  /// A binding's call, which stays as it was bound; its outputs have fixed shapes. `results`:
+  /// empty, or those of an earlier run where all outputs are given memory.
+  Status run_bound(Call& call, const CallOptions& options, Outputs& results);
   /// Unless it `waits`: nullopt or null, and nothing copied, when the call would have to wait.
   Result<std::optional<std::uint64_t>> run_async(Call call, RunCallback callback,
                                                  const CallOptions& options, bool waits);
@@ -113,7 +116,9 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   /// Lets the call's control cancel the task. kCancelled when it has terminated its calls.
   Status attach(const std::shared_ptr<SessionTask>& task, const CallOptions& options);
   Result<Outputs> run_queued(Call call, const CallOptions& options);
-  Result<Outputs> run_in_place(Call call, const CallOptions& options, const Start& start);
+  /// Empty where the call must wait, or its caller may want to stop it meanwhile.
+  std::optional<Start> start_in_place(const Call& call, const CallOptions& options);
+  Status run_in_place(Call& call, const CallOptions& options, const Start& start);
   Result<Outputs> wait_for(const std::shared_ptr<SessionTask>& task, FutureState& future,
                            const CallOptions& options);
   bool may_run_in_place(const CallOptions& options) const;

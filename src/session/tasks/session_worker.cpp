@@ -17,6 +17,22 @@ Status check_bound(const TensorDesc& output, const Shape& result, const Shape& b
                result.to_string(), bound.to_string());
 }
 
+/// A view that has the tensor's shape until it is gone: a copy would be an allocation of each run.
+struct LentView {
+  explicit LentView(Tensor& t)
+      : tensor(t),
+        view{t.data.get(), t.size, t.dtype, std::move(t.shape), t.layout, std::move(t.quant)} {}
+  ~LentView() {
+    tensor.shape = std::move(view.shape);
+    tensor.quant = std::move(view.quant);
+  }
+  LentView(const LentView&) = delete;
+  LentView& operator=(const LentView&) = delete;
+
+  Tensor& tensor;
+  MutableTensorView view;
+};
+
 }  // namespace
 
 SessionWorker::SessionWorker(Context context, const SessionModel& model,
@@ -86,17 +102,11 @@ Status SessionWorker::bind_inputs(const Call& call) {
   return {};
 }
 
-/// Lends the tensor's shape to a view and takes it back: a copy would be an allocation of each run.
 Status SessionWorker::bind_memory(CallOutput& output) {
   if (output.buffer != nullptr)
     return context_.bind_output(output.index, output.buffer, output.offset);
-  Tensor& tensor = output.tensor;
-  MutableTensorView view{tensor.data.get(),       tensor.size,   tensor.dtype,
-                         std::move(tensor.shape), tensor.layout, std::move(tensor.quant)};
-  Status status = context_.bind_output(output.index, view);
-  tensor.shape = std::move(view.shape);
-  tensor.quant = std::move(view.quant);
-  return status;
+  const LentView lent(output.tensor);
+  return context_.bind_output(output.index, lent.view);
 }
 
 Status SessionWorker::bind_output(CallOutput& output) {
