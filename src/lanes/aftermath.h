@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/reserve.h"
@@ -14,7 +15,7 @@
 namespace corelane::lanes {
 
 /// Its lists grow while jobs end: that does not fail.
-struct Aftermath {
+struct AftermathLists {
   using Jobs = SureVector<std::shared_ptr<LanedJob>>;
   Jobs completed;                              ///< To be reported.
   Jobs released;                               ///< Abandoned before; the engine has returned.
@@ -39,6 +40,21 @@ struct Aftermath {
     return completed.empty() && released.empty() && offered.empty() && woken.empty() &&
            deliveries.empty() && complaints.empty() && !abandoned;
   }
+};
+
+/// The lists are made by the first use: most blocking runs have none.
+class Aftermath {
+ public:
+  Aftermath() noexcept {}  // Not defaulted: g++ 12 would clear the place of the lists.
+  AftermathLists* operator->() {
+    if (!lists_) lists_.emplace();
+    return &*lists_;
+  }
+  bool calls_back() const noexcept { return lists_ && lists_->calls_back(); }
+  bool empty() const noexcept { return !lists_ || lists_->empty(); }
+
+ private:
+  std::optional<AftermathLists> lists_;
 };
 
 }  // namespace corelane::lanes

@@ -90,7 +90,7 @@ std::thread LaneScheduler::start_worker(LaneWorkers::Worker& worker, Aftermath& 
   auto thread =
       start_thread("corelane-lane", [keep = shared_from_this(), &worker] { keep->work(worker); });
   if (thread) return std::move(*thread);
-  after.complaints.push_back(text_or_none([&] { return thread.error().message(); }));
+  after->complaints.push_back(text_or_none([&] { return thread.error().message(); }));
   return {};
 }
 

@@ -231,7 +231,7 @@ void LaneScheduler::deadline_passed(std::shared_ptr<LanedJob> job) noexcept {
     table_.deadline_passed(*job, now, after);
     call_workers(after);
   }
-  after.kept = std::move(job);
+  after->kept = std::move(job);
   settle_elsewhere(std::move(after));
 }
 
@@ -252,13 +252,13 @@ void LaneScheduler::settle_elsewhere(Aftermath after) noexcept {
 
 /// Wakes the threads that wait. Calls no code of a user but the log's.
 void LaneScheduler::wake(Aftermath& after) noexcept {
-  for (const std::string& text : after.complaints) log::error("device", "{}", text);
-  for (std::condition_variable* worker : after.woken) worker->notify_one();
-  if (after.abandoned) abandoned_.notify_all();
-  for (const auto& [observer, when] : after.deliveries) observing_->arrange(observer, when);
-  for (const auto& job : after.offered) job->changed.notify_all();
-  for (const auto& job : after.released) job->changed.notify_all();
-  for (const auto& job : after.completed) {
+  for (const std::string& text : after->complaints) log::error("device", "{}", text);
+  for (std::condition_variable* worker : after->woken) worker->notify_one();
+  if (after->abandoned) abandoned_.notify_all();
+  for (const auto& [observer, when] : after->deliveries) observing_->arrange(observer, when);
+  for (const auto& job : after->offered) job->changed.notify_all();
+  for (const auto& job : after->released) job->changed.notify_all();
+  for (const auto& job : after->completed) {
     if (job->timer != 0) clock_->cancel(job->timer);
     job->changed.notify_all();
   }
@@ -269,13 +269,13 @@ void LaneScheduler::wake(Aftermath& after) noexcept {
 /// wait for an imported fence, so the thread that signals these leaves it to the notifier.
 void LaneScheduler::report(Aftermath& after) noexcept {
   const bool elsewhere = after.calls_back() && device::watches_fences();
-  for (const auto& job : after.completed) job->signal_fences();
-  if (!elsewhere) return call_back(after.completed);
+  for (const auto& job : after->completed) job->signal_fences();
+  if (!elsewhere) return call_back(after->completed);
   notifier_->post_or_call(
-      sure_once<void()>([completed = std::move(after.completed)] { call_back(completed); }));
+      sure_once<void()>([completed = std::move(after->completed)] { call_back(completed); }));
 }
 
-void LaneScheduler::call_back(const Aftermath::Jobs& completed) noexcept {
+void LaneScheduler::call_back(const AftermathLists::Jobs& completed) noexcept {
   for (const auto& job : completed) job->call_back();
 }
 

@@ -126,7 +126,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void settle_elsewhere(Aftermath after) noexcept;
   void wake(Aftermath& after) noexcept;
   void report(Aftermath& after) noexcept;
-  static void call_back(const Aftermath::Jobs& completed) noexcept;
+  static void call_back(const AftermathLists::Jobs& completed) noexcept;
   std::thread start_worker(LaneWorkers::Worker& worker, Aftermath& after);
 
   // lane_run.cpp: the threads that run jobs, and the calls of the engine.

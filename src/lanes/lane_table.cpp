@@ -142,8 +142,8 @@ device::WaitingJob LaneTable::facts_of(const LanedJob& job) const {
 
 /// The cores that a newcomer gets at once while nobody waits and no user's arbiter decides; 0 when
 /// it must join the line.
-std::uint64_t LaneTable::cores_now(const device::CoreSet& asked,
-                                   const LanedBindings& bindings) const {
+inline std::uint64_t LaneTable::cores_now(const device::CoreSet& asked,
+                                          const LanedBindings& bindings) const {
   const LanedExecutable* executable = &bindings.executable();
   const std::uint64_t allowed = cores_.allowed_bits(executable);
   const std::uint64_t idle = cores_.idle_bits() & allowed;
@@ -184,7 +184,7 @@ bool LaneTable::place(const std::shared_ptr<LanedJob>& job, TimePoint now, After
 
 /// Each grant changes what is idle, so the line is asked until it has nothing that can start.
 void LaneTable::schedule(TimePoint now, Aftermath& after) {
-  while (const auto next = line_.next(cores_, now, after.complaints))
+  while (const auto next = line_.next(cores_, now, after->complaints))
     grant(next->job, next->core_bits, now);
 }
 
@@ -194,7 +194,7 @@ void LaneTable::joins(QueueAccount& queue) noexcept {
 }
 
 /// The estimate is for arbiters and shares alone: nothing ends because of it.
-void LaneTable::occupy(LaneOccupant& occupant, TimePoint now, Duration expected) {
+inline void LaneTable::occupy(LaneOccupant& occupant, TimePoint now, Duration expected) {
   QueueShare& share = occupant.origin->share;
   level_ = std::max(level_, share.level());
   occupant.charged_ = expected * count_cores(occupant.core_bits);
@@ -275,8 +275,8 @@ void LaneTable::returned(LanedJob& job, Outcome outcome, TimePoint now, Aftermat
 }
 
 /// The engine has returned from what was not abandoned: its cores are free.
-void LaneTable::leave_cores(const LaneOccupant& occupant, const Outcome& outcome, TimePoint now,
-                            Aftermath& after) {
+inline void LaneTable::leave_cores(const LaneOccupant& occupant, const Outcome& outcome,
+                                   TimePoint now, Aftermath& after) {
   const Duration ran = now - occupant.started;
   vacate(occupant, ran);
   if (outcome.status.ok()) average(occupant.bound->executable().average_run, ran);
@@ -307,7 +307,7 @@ void LaneTable::complete(LanedJob& job, Status status, TimePoint now, Aftermath&
   }
   // Last: a reader that sees it set sees status and record.
   job.done_.store(true, std::memory_order_release);
-  after.completed.push_back(job.shared_from_this());
+  after->completed.push_back(job.shared_from_this());
 }
 
 /// Takes a job that has not started out of the list of its state; false when it has.
@@ -387,7 +387,7 @@ void LaneTable::abandon(LaneOccupant& occupant, Status status, TimePoint now, Af
   advance(occupant.progress_, JobState::kAbandoned);
   ++counters_.abandoned;
   ++abandoned_;
-  after.abandoned = true;
+  after->abandoned = true;
   occupant.abandon_status_ = status;
   // Until returned() is called, which needs the lock, no other job can have the bindings.
   if (occupant.bound != nullptr) occupant.bound->abandon();
@@ -403,7 +403,7 @@ void LaneTable::release(LanedJob& job, Aftermath& after) {
   --abandoned_;
   job.bindings->release();
   job.released_.store(true, std::memory_order_release);
-  after.released.push_back(job.shared_from_this());
+  after->released.push_back(job.shared_from_this());
 }
 
 void LaneTable::report_reset(std::uint64_t core_bits, std::string_view text, TimePoint now,
@@ -438,7 +438,7 @@ bool LaneTable::begin_here(LaneOccupant& run, QueueAccount& queue,
                                    queue.share.weight(),
                                    queue.share.served(),
                                    run.started};
-    run.core_bits = line_.grant_alone(facts, executable, cores_, run.started, after.complaints);
+    run.core_bits = line_.grant_alone(facts, executable, cores_, run.started, after->complaints);
   }
   if (run.core_bits == 0 || (wanted != 0 && run.core_bits != wanted)) return false;
   run.origin = &queue;
@@ -472,10 +472,8 @@ void LaneTable::end_here(LaneOccupant& run, QueueAccount& queue,
   }
   advance(run.progress_, JobState::kDone);
   count_completed(queue, outcome.status);
-  if (record != nullptr || records_.on()) {
-    device::JobRecord own;
-    device::JobRecord& made = record != nullptr ? *record : own;
-    made = {run.id,
+  const auto made = [&]() -> device::JobRecord {
+    return {run.id,
             submission.tag,
             run.core_bits,
             0,
@@ -488,8 +486,9 @@ void LaneTable::end_here(LaneOccupant& run, QueueAccount& queue,
             run.bound->bytes_in(),
             run.bound->bytes_out(),
             queue.id};
-    if (records_.on()) records_.add(made, after);
-  }
+  };
+  if (record != nullptr) *record = made();
+  if (records_.on()) records_.add(made(), after);
   run.bound->release();
   // While it ran, jobs have joined the line for its cores.
   if (!line_.empty()) schedule(now, after);

@@ -16,7 +16,7 @@
 
 namespace corelane::lanes {
 
-struct Aftermath;
+class Aftermath;
 
 /// A job without a deadline that runs for so long may hang: a line says so.
 inline constexpr Duration kLongRun = std::chrono::seconds(30);

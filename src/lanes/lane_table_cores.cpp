@@ -90,7 +90,7 @@ std::size_t LaneTable::needed_workers(Aftermath& after) const {
   for (const auto& job : ready_)
     // A job with a deadline must not keep its waiter's thread: it may have to be left behind.
     if (job->waiters_ > 0 && !job->has_deadline())
-      after.offered.push_back(job);
+      after->offered.push_back(job);
     else
       ++needed;
   return needed;

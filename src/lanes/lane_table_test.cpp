@@ -221,7 +221,7 @@ TEST(LaneTable, AnArbiterOfTheUsersSeesForEachJobTheCoresThatItMayHave) {
   bench.submit(device::CoreSet::any(2));
   EXPECT_EQ(witness->usable, "ouu");
   EXPECT_THAT(witness->asked, ElementsAre("any@1,2", "any@2", "any:2"));
-  EXPECT_TRUE(bench.after.complaints.empty());
+  EXPECT_TRUE(bench.after->complaints.empty());
 }
 
 TEST(LaneTable, JobThatTheEngineLostEndsWhereOthersHaveItsCoresByNow) {
@@ -295,7 +295,7 @@ TEST(LaneTable, AbandonedJobIsDoneAtOnceAndReleasedWhenTheEngineReturns) {
   bench.table.deadline_passed(*job, at(3), bench.after);
   EXPECT_TRUE(job->done());
   EXPECT_FALSE(job->released());
-  EXPECT_TRUE(bench.after.abandoned);
+  EXPECT_TRUE(bench.after->abandoned);
   EXPECT_EQ(bench.table.abandoned_count(), 1U);
   EXPECT_FALSE(bench.table.begin_copy_out(*job));
   bench.submit();
@@ -326,7 +326,7 @@ TEST(LaneTable, GrantedJobNeedsAWorkerUnlessAThreadThatMayRunItWaits) {
   bench.table.add_waiter(*awaited);
   bench.table.add_waiter(*timed);
   EXPECT_EQ(bench.table.needed_workers(bench.after), 2U);
-  EXPECT_THAT(bench.after.offered, ElementsAre(awaited));
+  EXPECT_THAT(bench.after->offered, ElementsAre(awaited));
   EXPECT_TRUE(bench.table.run(*awaited, bench.now));
   EXPECT_FALSE(bench.table.run(*awaited, bench.now));
   EXPECT_THAT(bench.run_all(), ElementsAre(alone->id, timed->id));
@@ -436,7 +436,7 @@ TEST(LaneTable, JobsBeyondTheDepthAreRefusedAsIfTheyHadNeverBeenThere) {
   EXPECT_EQ(bench.queue->depth, 3U);
   // The timer of its deadline comes too late.
   bench.table.deadline_passed(*refused, at(99), bench.after);
-  EXPECT_TRUE(bench.after.completed.empty());
+  EXPECT_TRUE(bench.after->completed.empty());
   EXPECT_THAT(bench.run_all(), ElementsAre(1));
   bench.returns(*running);
   EXPECT_TRUE(bench.table.submit(bench.job(), false, bench.now, bench.after).ok());

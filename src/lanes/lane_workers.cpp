@@ -21,10 +21,10 @@ void LaneWorkers::call(std::size_t needed, Aftermath& after) {
       Worker* worker = idle_.back();
       idle_.pop_back();
       worker->called = true;
-      after.woken.push_back(&worker->wake);
+      after->woken.push_back(&worker->wake);
     } else if (start(after) == nullptr) {
       if (none())
-        after.complaints.push_back(
+        after->complaints.push_back(
             text_or_none([] { return std::string("there is no thread for a job, which ends"); }));
       return;
     }

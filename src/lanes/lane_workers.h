@@ -12,7 +12,7 @@
 
 namespace corelane::lanes {
 
-struct Aftermath;
+class Aftermath;
 
 /// Workers are interchangeable: a core whose job is stuck, or whose worker is in a user's callback,
 /// is served by another worker. Guarded by the scheduler's lock, as the jobs are.

@@ -52,10 +52,10 @@ TEST(LaneWorkers, WithoutAnyThreadTheLogSaysSo) {
   WorkersBench bench(0);
   bench.pool.call(3, bench.after);
   EXPECT_TRUE(bench.pool.none());
-  EXPECT_EQ(bench.after.complaints.size(), 1U);
+  EXPECT_EQ(bench.after->complaints.size(), 1U);
   WorkersBench one(1);
   one.pool.call(3, one.after);
-  EXPECT_TRUE(one.after.complaints.empty());
+  EXPECT_TRUE(one.after->complaints.empty());
 }
 
 /// With one for each core, jobs with callbacks started and ended 250 threads a second (issue 17).

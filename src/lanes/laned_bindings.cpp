@@ -223,8 +223,7 @@ Result<std::vector<device::LayerTime>> LanedBindings::layer_times() const {
   return last_->request->layer_times();
 }
 
-Status LanedBindings::complete_tensors() {
-  if (complete_) return {};
+Status LanedBindings::make_complete() {
   // No call is in a lost request any more: the job that lost it is over.
   if (last_ != nullptr && last_->lost) last_ = nullptr;
   std::erase_if(slots_, [](const auto& slot) { return slot->lost; });
@@ -302,7 +301,6 @@ Status LanedBindings::copy_out() {
 
 /// The request for these cores, with all tensors bound.
 Result<LanedBindings::Slot*> LanedBindings::slot_for(std::uint64_t core_bits, bool shadow) {
-  // Mostly a job runs where the last one ran, with nothing bound anew.
   Slot* slot = core_bits == last_core_bits_ ? last_ : nullptr;
   if (slot == nullptr) {
     const auto width = static_cast<std::size_t>(std::popcount(core_bits));
@@ -332,12 +330,10 @@ Result<LanedBindings::Slot*> LanedBindings::slot_for(std::uint64_t core_bits, bo
       slot = slots_.emplace_back(std::move(made)).get();
     }
   }
-  // What a request must have: all bindings as of now, with or without shadows.
-  const std::uint64_t stamp = changes_ << 1 | static_cast<std::uint64_t>(shadow);
-  if (slot->stamp != stamp) {
+  if (slot->stamp != stamp_of(shadow)) {
     slot->stamp = 0;
     CORELANE_TRY(apply(*slot, shadow));
-    slot->stamp = stamp;
+    slot->stamp = stamp_of(shadow);
   }
   if (slot->batch != batch_) {
     slot->request->set_batch(batch_);
@@ -378,7 +374,7 @@ Status LanedBindings::apply(Slot& slot, bool shadow) {
 }
 
 /// True when the engine lost the request.
-bool LanedBindings::ran(Slot& slot, std::uint64_t core_bits, const Status& status) noexcept {
+inline bool LanedBindings::ran(Slot& slot, std::uint64_t core_bits, const Status& status) noexcept {
   last_ = &slot;
   last_core_bits_ = core_bits;
   kept_.ran();
@@ -412,7 +408,13 @@ bool LanedBindings::is_brief() noexcept {
 Outcome LanedBindings::run(std::uint64_t core_bits, bool shadow) noexcept {
   bool lost = false;
   const auto run_slot = [&]() -> Status {
-    CORELANE_ASSIGN(Slot* const slot, slot_for(core_bits, shadow));
+    // Mostly a job runs where the last one ran, with nothing bound anew.
+    Slot* slot = core_bits == last_core_bits_ ? last_ : nullptr;
+    if (slot == nullptr || !is_ready(*slot, shadow)) {
+      auto other = slot_for(core_bits, shadow);
+      if (!other) return error(std::move(other).error());
+      slot = *other;
+    }
     running_.store(slot->request.get(), std::memory_order_release);
     Status status = no_throw(
         "the engine", [&] { return slot->request->run(core_bits); }, Code::kEngineFailed);

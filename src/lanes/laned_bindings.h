@@ -35,7 +35,7 @@ class LanedBindings final : public device::Bindings {
 
   /// Acquired, before the job: gives all inputs memory. kWrongState names one of open shape that
   /// the caller must bind.
-  Status complete_tensors();
+  Status complete_tensors() { return complete_ ? Status() : make_complete(); }
   /// Makes a shadow for each tensor in user memory that nothing keeps alive; true when there is
   /// one: then run with `shadow`.
   Result<bool> make_shadows();
@@ -101,6 +101,7 @@ class LanedBindings final : public device::Bindings {
   Status check(const std::vector<Tensor>& tensors, std::size_t index) const;
   Status set_tensor(std::vector<Tensor>& tensors, std::size_t index,
                     const device::TensorRef& tensor);
+  Status make_complete();
   Status ensure_own(Tensor& tensor);
   Status ensure_input(Tensor& tensor);
   std::size_t index_of(const Tensor& input) const noexcept {
@@ -111,6 +112,13 @@ class LanedBindings final : public device::Bindings {
   Status ensure_shadow(Tensor& tensor, std::size_t size);
   Status allocate(std::shared_ptr<std::byte>& memory, std::size_t& held, std::size_t size,
                   const TensorDesc& desc);
+  /// What a request must have: all bindings as of now, with or without shadows.
+  std::uint64_t stamp_of(bool shadow) const noexcept {
+    return changes_ << 1 | static_cast<std::uint64_t>(shadow);
+  }
+  bool is_ready(const Slot& slot, bool shadow) const noexcept {
+    return slot.stamp == stamp_of(shadow) && slot.batch == batch_ && slot.cores == cores_;
+  }
   Result<Slot*> slot_for(std::uint64_t core_bits, bool shadow);
   Status apply(Slot& slot, bool shadow);
   bool ran(Slot& slot, std::uint64_t core_bits, const Status& status) noexcept;

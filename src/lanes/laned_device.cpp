@@ -63,8 +63,8 @@ Status LanedDevice::device_of_the_parent() const {
 }
 
 /// Where memory runs out, they see older ones.
-void LanedDevice::publish_figures() const noexcept {
-  if (!leases_.on() || !leases_.publishes(clock()->now())) return;
+void LanedDevice::publish_shared_figures() const noexcept {
+  if (!leases_.publishes(clock()->now())) return;
   static_cast<void>(no_throw("publishing figures", [this]() -> Status {
     leases_.publish(scheduler_->lease_figures());
     return {};

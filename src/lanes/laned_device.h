@@ -56,11 +56,14 @@ class LanedDevice final : public device::Device, public std::enable_shared_from_
     return fork_count() == made_in_ ? Status() : device_of_the_parent();
   }
   /// For those who watch from other processes, where leases are on and it is time; no lock is held.
-  void publish_figures() const noexcept;
+  void publish_figures() const noexcept {
+    if (leases_.on()) publish_shared_figures();
+  }
   /// In the executable's destructor.
   void remove(const LanedExecutable* executable);
 
  private:
+  void publish_shared_figures() const noexcept;
   Status device_of_the_parent() const;
 
   Result<std::shared_ptr<device::LaneProgram>> prepare_program(

@@ -10,7 +10,8 @@ void tell(const std::vector<std::shared_ptr<ObserverRing>>& observers, const Not
           Aftermath& after) {
   for (const auto& observer : observers) {
     const ObserverRing::Delivery delivery = observer->note(noted);
-    if (delivery != ObserverRing::Delivery::kNone) after.deliveries.push_back({observer, delivery});
+    if (delivery != ObserverRing::Delivery::kNone)
+      after->deliveries.push_back({observer, delivery});
   }
 }
 

@@ -10,7 +10,7 @@
 
 namespace corelane::lanes {
 
-struct Aftermath;
+class Aftermath;
 
 /// Plain data, no lock of its own: part of the LaneTable.
 class JobRecords {

@@ -240,6 +240,11 @@ void ContextState::add_state_copies(const runtime::StateTurn& turn,
   }
 }
 
+bool ContextState::is_settled(const RunOptions& options) const {
+  return !entry_.executable->lost() && !program_->executables->may_change() && !states_.used &&
+         options.state_slices.empty();
+}
+
 Status ContextState::settle_executable(const RunOptions& options, runtime::StateTurn& turn) {
   if (entry_.executable->lost()) CORELANE_TRY(renew());
   const bool may_change = program_->executables->may_change();
@@ -255,7 +260,7 @@ Status ContextState::run(const RunOptions& options) {
   if (last_.job != nullptr) CORELANE_TRY(take_pending());
   if (!ready_) CORELANE_TRY(make_ready());
   runtime::StateTurn states;
-  CORELANE_TRY(settle_executable(options, states));
+  if (!is_settled(options)) CORELANE_TRY(settle_executable(options, states));
   has_result_ = false;
   if (converts_ || activation_ != nullptr || options.timeout != Duration{0} ||
       !options.wait.empty() || !options.signal.empty()) {

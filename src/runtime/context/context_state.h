@@ -117,6 +117,8 @@ struct ContextState {
   /// What a run begins with: the executable is there, the best of those for its shapes, with the
   /// state of now.
   Status settle_executable(const RunOptions& options, runtime::StateTurn& turn);
+  /// Whether settle_executable() has nothing to do, as for most runs.
+  bool is_settled(const RunOptions& options) const;
   /// True where own inputs lie in the bindings' memory; false where they must outlive these.
   bool inputs_in_bindings(const device::Executable& executable, std::size_t index) const;
   /// Bindings for an executable that becomes current: kept ones, or new ones.
