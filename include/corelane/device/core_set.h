@@ -72,11 +72,7 @@ class CORELANE_API CoreSet {
   /// kInvalidArgument when the set is empty or asks for more than `cores` cores, or for one with a
   /// higher index.
   Status check(std::size_t cores) const { return fits(cores) ? Status() : refuse(cores); }
-  /// "any", "any:2", "any@0,2", "any:2@0,2,3", "platform", "0,2".
-  std::string to_string() const;
-  bool operator==(const CoreSet&) const = default;
-
- private:
+  /// Whether check() passes.
   bool fits(std::size_t cores) const noexcept {
     // The platform may choose as few cores as it has.
     if (kind_ == Kind::kPlatform) return true;
@@ -85,6 +81,11 @@ class CORELANE_API CoreSet {
     if (kind_ == Kind::kAnyOf && (count_ == 0 || count_ > std::popcount(value_))) return false;
     return cores >= kMaxCores || value_ >> cores == 0;
   }
+  /// "any", "any:2", "any@0,2", "any:2@0,2,3", "platform", "0,2".
+  std::string to_string() const;
+  bool operator==(const CoreSet&) const = default;
+
+ private:
   /// Why it does not fit.
   Status refuse(std::size_t cores) const;
 

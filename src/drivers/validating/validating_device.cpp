@@ -15,8 +15,10 @@ using namespace device;  // A wrapper speaks of the contract alone.
 /// Records a core, which a device allocates at once.
 constexpr std::size_t kMaxTrace = std::size_t{1} << 20;
 
+bool is_priority(std::int32_t priority) noexcept { return priority >= -128 && priority <= 127; }
+
 Status check_priority(std::string_view what, std::int32_t priority) {
-  if (priority >= -128 && priority <= 127) return {};
+  if (is_priority(priority)) return {};
   return error(Code::kInvalidArgument, "{} {} is not from -128 to 127", what, priority);
 }
 
@@ -72,18 +74,26 @@ class ValidatingQueue final : public ForwardingQueue {
       : ForwardingQueue(std::move(inner), device), cores_(device->info().cores.size()) {}
 
   Result<std::shared_ptr<Completion>> submit(const Submission& job) override {
-    CORELANE_TRY(check(job));
+    if (!is_sound(job)) CORELANE_TRY(check(job));
     return inner().submit(job);
   }
 
   Status run(const Submission& job, JobRecord* record) override {
-    CORELANE_TRY(check(job));
+    if (!is_sound(job)) CORELANE_TRY(check(job));
     return inner().run(job, record);
   }
 
  private:
+  static bool is_complete(const Submission& job) noexcept {
+    return job.executable != nullptr && job.bindings != nullptr;
+  }
+  /// True for most that pass check(), without a failure to be made: each run asks.
+  bool is_sound(const Submission& job) const noexcept {
+    return is_complete(job) && job.cores.fits(cores_) && is_priority(job.priority) &&
+           job.batch != 0 && job.wait.empty() && job.signal.empty();
+  }
   Status check(const Submission& job) const {
-    if (job.executable == nullptr || job.bindings == nullptr)
+    if (!is_complete(job))
       return error(Code::kInvalidArgument, "a submission needs {}; set it before submitting",
                    job.executable == nullptr ? "an executable" : "bindings");
     CORELANE_TRY(job.cores.check(cores_));
