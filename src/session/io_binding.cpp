@@ -34,14 +34,13 @@ session::CallOutput given_output(std::size_t index, std::string_view name,
 }
 
 void put(session::BindingState& state, std::size_t index, session::CallInput input) {
-  state.call.inputs[index] = std::move(input);
+  state.changeable().inputs[index] = std::move(input);
   state.has_input[index] = true;
 }
 
 /// Replaces what was bound to the same output.
 void put(session::BindingState& state, session::CallOutput output) {
-  state.same_results = false;
-  std::vector<session::CallOutput>& outputs = state.call.outputs;
+  std::vector<session::CallOutput>& outputs = state.changeable().outputs;
   const auto same = std::find_if(outputs.begin(), outputs.end(),
                                  [&](const auto& o) { return o.index == output.index; });
   if (same != outputs.end())
@@ -127,13 +126,13 @@ Status IoBinding::bind_output(std::string_view name) {
 
 void IoBinding::clear_inputs() {
   if (state_ == nullptr) return;
-  for (session::CallInput& input : state_->call.inputs) input = {};
+  for (session::CallInput& input : state_->changeable().inputs) input = {};
   state_->has_input.assign(state_->has_input.size(), false);
 }
 
 void IoBinding::clear_outputs() {
   if (state_ == nullptr) return;
-  state_->call.outputs.clear();
+  state_->changeable().outputs.clear();
   state_->results.clear();
 }
 
@@ -155,7 +154,7 @@ std::vector<std::string_view> IoBinding::output_names() const {
   std::vector<std::string_view> names;
   const auto core = core_of(state_);
   if (!core) return names;
-  for (const session::CallOutput& output : state_->call.outputs)
+  for (const session::CallOutput& output : state_->call->outputs)
     names.emplace_back((*core)->model().native_outputs()[output.index].name);
   return names;
 }

@@ -156,22 +156,24 @@ Status Session::run(IoBinding& binding, const CallOptions& options) {
     return error(Code::kInvalidArgument, "input '{}' is not bound; call bind_input for it",
                  core->model().native_inputs()[missing - state.has_input.begin()].name);
   }
-  CORELANE_TRY(core->model().check_shapes(state.call.inputs));
+  CORELANE_TRY(core->model().check_shapes(state.call->inputs));
   if (!options.outputs.empty()) {
     return error(Code::kInvalidArgument,
                  "a run with a binding gives the bound outputs; leave CallOptions::outputs empty");
   }
   // Results whose shapes the run tells are written into the call: those of this run alone.
-  if (state.call.outputs.empty() || !core->model().has_fixed_results()) {
-    Call call = state.call;
+  Call& bound = *state.call;
+  if (bound.outputs.empty() || !core->model().has_fixed_results() || state.running != nullptr) {
+    Call call = bound;
     if (call.outputs.empty()) CORELANE_TRY(core->model().choose_outputs({}, call));
     results.clear();
     CORELANE_ASSIGN(state.results, core->run(std::move(call), options));
     return {};
   }
   if (!state.same_results) results.clear();
-  CORELANE_TRY(core->run_bound(state.call, options, results));
-  state.same_results = std::ranges::all_of(state.call.outputs, &session::CallOutput::given);
+  state.same_results = std::ranges::all_of(bound.outputs, &session::CallOutput::given);
+  const session::BoundRun run(state);
+  CORELANE_TRY(core->run_bound(bound, options, results));
   state.results = std::move(results);
   return {};
 }
@@ -311,8 +313,9 @@ Result<IoBinding> Session::io_binding() {
   binding.state_ = std::make_shared<session::BindingState>();
   binding.state_->core = core;
   const std::size_t inputs = core->model().native_inputs().size();
-  binding.state_->call.inputs.resize(inputs);
-  binding.state_->call.bound = true;
+  binding.state_->call = std::make_unique<Call>();
+  binding.state_->call->inputs.resize(inputs);
+  binding.state_->call->bound = true;
   binding.state_->has_input.resize(inputs);
   return binding;
 }

@@ -2,7 +2,10 @@
 // session, custom operators; and the outputs of quantized models.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
+#include <utility>
 
 #include "corelane/device/device.h"
 #include "corelane/device/host_operator.h"
@@ -98,6 +101,48 @@ TEST(SmokeSessionCustomOperators, ForceIndependentContextsWithARemark) {
     EXPECT_THAT(floats_of(outputs->front()), ElementsAre(-1, 0, -3, -4));
   }
   EXPECT_EQ(calls, 3);
+}
+
+/// What the operator does with the binding is for the next run; a run within has a copy.
+TEST(SmokeSessionCustomOperators, MayUseTheBindingOfTheirRun) {
+  SessionOptions options = options_on(testing::own_device());
+  options.load.import.custom_operators = {"test.ops.Negate"};
+  options.load.host_operators = std::make_shared<device::HostOperatorTable>();
+  std::function<void()> meanwhile;
+  const Status added = options.load.host_operators->add(
+      "Negate", [&](const device::HostOperatorCall& call) -> Status {
+        if (const auto f = std::exchange(meanwhile, nullptr)) f();
+        const std::vector<float> in = floats_of(call.inputs[0]);
+        std::ranges::transform(in, static_cast<float*>(call.outputs[0].data), std::negate<>());
+        return {};
+      });
+  ASSERT_TRUE(added.ok());
+  Session session = Session::create(as_byte_span(custom_model(false)), options).value();
+  IoBinding binding = session.io_binding().value();
+  const std::vector<float> x = {1, 2, 3, 4};
+  const std::vector<float> next = {5, 6, 7, 8};
+  std::vector<float> y(4);
+  ASSERT_TRUE(binding.bind_input("x", in_view(x, Shape{4})).ok());
+  ASSERT_TRUE(binding.bind_output("y", {y.data(), 16, DType::kF32, Shape{4}, {}, {}}).ok());
+  Status within;
+  for (const bool nested : {true, false}) {
+    meanwhile = [&] {
+      if (nested) within = session.run(binding);
+      binding.clear_inputs();
+      binding.clear_outputs();
+      const Status bound = binding.bind_input("x", in_view(next, Shape{4}));
+      EXPECT_TRUE(bound.ok()) << bound.to_string();
+    };
+    const Status status = session.run(binding);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    EXPECT_THAT(binding.outputs().size(), 1U);
+    if (nested) EXPECT_THAT(y, ElementsAre(-1, -2, -3, -4));
+    if (nested) EXPECT_EQ(binding.outputs()[0].data.get(), y.data());
+    ASSERT_TRUE(session.run(binding).ok());
+    EXPECT_THAT(floats_of(binding.outputs().at(0)), ElementsAre(-5, -6, -7, -8));
+    EXPECT_NE(binding.outputs()[0].data.get(), y.data());
+  }
+  EXPECT_TRUE(within.ok()) << within.to_string();
 }
 
 TEST(SmokeSessionCustomOperators, OneContextNeedsNoRemark) {
