@@ -45,7 +45,8 @@ struct AftermathLists {
 /// The lists are made by the first use: most blocking runs have none.
 class Aftermath {
  public:
-  Aftermath() noexcept {}  // Not defaulted: g++ 12 would clear the place of the lists.
+  /// Not defaulted: g++ 12 would clear the place of the lists.
+  Aftermath() noexcept {}  // NOLINT(modernize-use-equals-default)
   AftermathLists* operator->() {
     if (!lists_) lists_.emplace();
     return &*lists_;
