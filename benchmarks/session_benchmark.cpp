@@ -112,6 +112,12 @@ Session open_session(const RealModel& model, PlacementPolicy placement) {
   return take(Session::create(model.path, options));
 }
 
+/// Runs until the engines of the session's program have been compared, which takes turns with these
+/// runs; what comes after is measured.
+void settle(Session& session, const Feed& feed) {
+  run_for(std::chrono::seconds(8), 1, [&] { take(session.run(feed)); });
+}
+
 /// A block: submissions from this thread for about `block`, and all their results.
 double submit_all(Session& session, const Feed& feed, Duration block) {
   std::atomic<std::uint64_t> failed{0};
@@ -129,6 +135,7 @@ Json one_model(ov::Core& core, const RealModel& model, const Settings& base) {
   Session session = open_session(model, PlacementPolicy::kFormula);
   Session free = open_session(model, PlacementPolicy::kLeastLoaded);
   const Feed feed = feed_of(model, inputs);
+  for (Session* const one : {&session, &free}) settle(*one, feed);
   const auto network = read_static(core, model);
   auto compiled = compile(core, network, kStreams), again = compile(core, network, kStreams);
   RivalQueue rival(compiled, 2 * kStreams), control(again, 2 * kStreams);
