@@ -24,8 +24,9 @@ namespace session {
 struct BindingState;
 }
 
-/// Made by Session::io_binding and used with that session alone. One caller at a time. Inputs and
-/// outputs are found by name (kNotFound lists the names).
+/// Made by Session::io_binding and used with that session alone. One caller at a time; what a
+/// custom operator binds in a run is for the next one. Inputs and outputs are found by name
+/// (kNotFound lists the names).
 class CORELANE_API IoBinding {
  public:
   IoBinding() = default;
