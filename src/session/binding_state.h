@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "corelane/session/future.h"
@@ -16,10 +17,8 @@ struct BindingState {
   /// the run may change the binding.
   Call& changeable() {
     same_results = false;
-    if (running == call.get()) {
-      begun = std::move(call);
-      call = std::make_unique<Call>(*begun);
-    }
+    if (running == call.get())
+      begun = std::exchange(call, std::make_unique<Call>(*call));  // The copy first: it may fail.
     return *call;
   }
 
