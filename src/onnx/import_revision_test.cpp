@@ -38,13 +38,7 @@ TestModel with_custom_operator(bool described) {
   m.input("x", {1, 4}).output("y", {1, 4});
   m.node("MyOp", {"x"}, {"t"}).set_domain("vendor");
   m.node("Relu", {"t"}, {"y"});
-  if (!described) return m;
-  auto& tensor = *m.graph().add_value_info();
-  tensor.set_name("t");
-  tensor.mutable_type()->mutable_tensor_type()->set_elem_type(::onnx::TensorProto::FLOAT);
-  auto& shape = *tensor.mutable_type()->mutable_tensor_type()->mutable_shape();
-  shape.add_dim()->set_dim_value(1);
-  shape.add_dim()->set_dim_value(4);
+  if (described) m.inner("t", {1, 4});
   return m;
 }
 

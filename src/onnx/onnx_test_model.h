@@ -46,6 +46,11 @@ class TestModel {
     fill(*graph().add_output(), name, dims, type);
     return *this;
   }
+  TestModel& inner(const std::string& name, const Dims& dims,
+                   std::int32_t type = ::onnx::TensorProto::FLOAT) {
+    fill(*graph().add_value_info(), name, dims, type);
+    return *this;
+  }
   /// An output without a declared shape.
   TestModel& open_output(const std::string& name, std::int32_t type = ::onnx::TensorProto::FLOAT) {
     auto& value = *graph().add_output();

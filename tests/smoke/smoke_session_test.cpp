@@ -31,11 +31,12 @@ Session session_of(const std::string& onnx, const SessionOptions& options) {
 /// The call of a binding is kept from run to run; the shape of a result is not.
 TEST(SmokeSession, ABoundResultGrowsAndShrinksWithinItsMemory) {
   using testing::OnnxBuilder;
-  const std::string model = OnnxBuilder()
-                                .input("x", {std::int64_t{4}})
-                                .output("y", {std::int64_t{1}, std::string("N")}, 7)
-                                .node("NonZero", {"x"}, {"y"})
-                                .build();
+  const std::string model =
+      OnnxBuilder()
+          .input("x", {std::int64_t{4}})
+          .output("y", {std::int64_t{1}, std::string("N")}, testing::kOnnxInt64)
+          .node("NonZero", {"x"}, {"y"})
+          .build();
   Session session = session_of(model, options_on(testing::own_device()));
   auto made = session.io_binding();
   ASSERT_TRUE(made);

@@ -2,7 +2,6 @@
 // session, custom operators; and the outputs of quantized models.
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <utility>
@@ -66,14 +65,15 @@ std::string custom_model(bool with_weights) {
   return model.node("Negate", {"r"}, {"y"}, "test.ops").build("custom");
 }
 
+/// Negate calls `called` before it computes.
 SessionOptions custom_options(const std::shared_ptr<device::Device>& device,
-                              std::atomic<int>& calls) {
+                              const std::function<void()>& called) {
   SessionOptions options = options_on(device);
   options.load.import.custom_operators = {"test.ops.Negate"};
   options.load.host_operators = std::make_shared<device::HostOperatorTable>();
   const Status added = options.load.host_operators->add(
-      "Negate", [&calls](const device::HostOperatorCall& call) -> Status {
-        ++calls;
+      "Negate", [called](const device::HostOperatorCall& call) -> Status {
+        called();
         const std::vector<float> in = floats_of(call.inputs[0]);
         auto* out = static_cast<float*>(call.outputs[0].data);
         for (std::size_t i = 0; i < in.size(); ++i) out[i] = -in[i];
@@ -86,7 +86,7 @@ SessionOptions custom_options(const std::shared_ptr<device::Device>& device,
 TEST(SmokeSessionCustomOperators, ForceIndependentContextsWithARemark) {
   std::atomic<int> calls{0};
   const std::string model = custom_model(false);
-  const SessionOptions options = custom_options(testing::own_device(), calls);
+  const SessionOptions options = custom_options(testing::own_device(), [&] { ++calls; });
   auto session = Session::create(as_byte_span(model), options);
   ASSERT_TRUE(session) << session.error().to_string();
   EXPECT_EQ(session->statistics().contexts, 3U);
@@ -105,18 +105,10 @@ TEST(SmokeSessionCustomOperators, ForceIndependentContextsWithARemark) {
 
 /// What the operator does with the binding is for the next run; a run within has a copy.
 TEST(SmokeSessionCustomOperators, MayUseTheBindingOfTheirRun) {
-  SessionOptions options = options_on(testing::own_device());
-  options.load.import.custom_operators = {"test.ops.Negate"};
-  options.load.host_operators = std::make_shared<device::HostOperatorTable>();
   std::function<void()> meanwhile;
-  const Status added = options.load.host_operators->add(
-      "Negate", [&](const device::HostOperatorCall& call) -> Status {
-        if (const auto f = std::exchange(meanwhile, nullptr)) f();
-        const std::vector<float> in = floats_of(call.inputs[0]);
-        std::ranges::transform(in, static_cast<float*>(call.outputs[0].data), std::negate<>());
-        return {};
-      });
-  ASSERT_TRUE(added.ok());
+  const SessionOptions options = custom_options(testing::own_device(), [&] {
+    if (const auto f = std::exchange(meanwhile, nullptr)) f();
+  });
   Session session = Session::create(as_byte_span(custom_model(false)), options).value();
   IoBinding binding = session.io_binding().value();
   const std::vector<float> x = {1, 2, 3, 4};
@@ -148,7 +140,7 @@ TEST(SmokeSessionCustomOperators, MayUseTheBindingOfTheirRun) {
 TEST(SmokeSessionCustomOperators, OneContextNeedsNoRemark) {
   std::atomic<int> calls{0};
   const std::string model = custom_model(false);
-  SessionOptions options = custom_options(testing::own_device(), calls);
+  SessionOptions options = custom_options(testing::own_device(), [&] { ++calls; });
   options.schedule = {1};
   const Session session = Session::create(as_byte_span(model), options).value();
   EXPECT_TRUE(session.warnings().empty());
@@ -158,7 +150,7 @@ TEST(SmokeSessionCustomOperators, OneContextNeedsNoRemark) {
 TEST(SmokeSessionCustomOperators, TakeNoWeightsOfAnotherSession) {
   std::atomic<int> calls{0};
   const std::string model = custom_model(true);
-  const SessionOptions options = custom_options(testing::own_device(), calls);
+  const SessionOptions options = custom_options(testing::own_device(), [&] { ++calls; });
   const Session first = Session::create(as_byte_span(model), options).value();
   const auto refused = Session::create(as_byte_span(model), options, &first);
   ASSERT_FALSE(refused);
@@ -169,7 +161,7 @@ TEST(SmokeSessionCustomOperators, TakeNoWeightsOfAnotherSession) {
 TEST(SmokeSessionCustomOperators, AMissingOneFailsItsTasksAndTheSessionGoesOn) {
   std::atomic<int> calls{0};
   const std::string model = custom_model(false);
-  SessionOptions options = custom_options(testing::own_device(), calls);
+  SessionOptions options = custom_options(testing::own_device(), [&] { ++calls; });
   options.load.host_operators->remove("Negate");
   Session session = Session::create(as_byte_span(model), options).value();
   const std::vector<float> x = {1, -2, 3, 4};
