@@ -58,8 +58,8 @@ HostVersion look_up_version(const std::string& version, std::string& why);
 /// second host gets the first one.
 const Host* find_host(const void* caller, bool any_version, std::string& why);
 
-/// One line, to the host's log where it has one, else to stderr. Not under a
-/// lock: the host's log calls its user, who may wait for a thread that wants that lock.
+/// One line, to the host's log where it has one, else to stderr. Not under a lock: the host's log
+/// calls its user, who may wait for a thread that wants that lock.
 void log_line(abi::LogLevel level, const std::string& line);
 /// For callers that hold a lock: keeps the line for the next log_pending(). Not in a forked child.
 /// Any thread.
