@@ -43,7 +43,8 @@ void LaneCores::occupy(LaneOccupant& occupant, TimePoint free_at) {
   occupant.pinned = leased_ || owned_bits_ != 0;
   for_each_core(occupant.core_bits, [&](std::size_t core) {
     lanes_[core].occupant = &occupant;
-    states_[core] = {true, true, free_at};
+    states_[core].busy = true;
+    states_[core].predicted_free = free_at;
   });
 }
 

@@ -49,6 +49,8 @@ inline int count_cores(std::uint64_t bits) noexcept {
 /// What occupies cores: a LanedJob, or a blocking run on its caller's stack. What the engine is
 /// called with does not change while it runs.
 struct LaneOccupant {
+  /// Not defaulted: g++ 12 would clear the whole of it first.
+  LaneOccupant() noexcept {}  // NOLINT(modernize-use-equals-default)
   std::uint64_t id = 0;
   std::uint64_t core_bits = 0;
   bool pinned = false;  ///< The other cores may be somebody else's: the engine does not choose.

@@ -84,6 +84,28 @@ device::Fault fault_at(device::FaultPoint* point, const LaneOccupant& occupant) 
   }
 }
 
+/// A job that ended before its submission returned.
+class DoneJob final : public device::Completion {
+ public:
+  DoneJob(Status status, const device::JobRecord& record)
+      : status_(std::move(status)), record_(record) {}
+
+  bool done() const noexcept override { return true; }
+  bool released() const noexcept override { return true; }
+  bool wait(TimePoint) override { return true; }
+  bool wait_released(TimePoint) override { return true; }
+  Status status() const override { return status_; }
+  device::JobRecord record() const override { return record_; }
+  bool cancel() override { return false; }
+  void on_done(std::function<void(device::Completion&)> f) override {
+    run_callback("device", "a completion's callback", f, *this);
+  }
+
+ private:
+  const Status status_;
+  const device::JobRecord record_;
+};
+
 }  // namespace
 
 std::thread LaneScheduler::start_worker(LaneWorkers::Worker& worker, Aftermath& after) {
@@ -116,7 +138,7 @@ void LaneScheduler::work(LaneWorkers::Worker& self) noexcept {
       if (gives_way) spin_on(ready_, false, *clock_, clock_->now() + kGrace);
       lock.lock();
       workers_.end_spin();
-      if (table_.ready_count() == 0)
+      if (!table_.any_ready())
         workers_.sleep(self, lock);
       else
         workers_.give_way(false);  // Nobody came.
@@ -190,6 +212,16 @@ bool LaneScheduler::wait_released(LanedJob& job, TimePoint until) {
   return true;
 }
 
+/// Work with a deadline runs in its caller's thread only where that need not leave it.
+inline std::optional<Status> LanedQueue::run_here(const device::Submission& job, Acquired& bindings,
+                                                  bool only_brief, device::JobRecord* record) {
+  if (only_brief && !job.here_if_brief) return std::nullopt;
+  if (!job.wait.empty() || !job.signal.empty()) return std::nullopt;
+  auto status = device_->scheduler().try_run_here(*account_, *bindings, job, only_brief, record);
+  if (status) bindings.taken_over();  // And released, when it had run.
+  return status;
+}
+
 /// In the calling thread where that is possible, so that nobody is woken.
 Status LanedQueue::run(const device::Submission& job, device::JobRecord* record) {
   CORELANE_ASSIGN(Acquired bindings, acquire(job));
@@ -203,14 +235,12 @@ Status LanedQueue::run(const device::Submission& job, device::JobRecord* record)
   return made->status();
 }
 
-/// Work with a deadline runs in its caller's thread only where that need not leave it.
-std::optional<Status> LanedQueue::run_here(const device::Submission& job, Acquired& bindings,
-                                           bool only_brief, device::JobRecord* record) {
-  if (only_brief && !job.here_if_brief) return std::nullopt;
-  if (!job.wait.empty() || !job.signal.empty()) return std::nullopt;
-  auto status = device_->scheduler().try_run_here(*account_, *bindings, job, only_brief, record);
-  if (status) bindings.taken_over();  // And released, when it had run.
-  return status;
+Result<std::shared_ptr<device::Completion>> LanedQueue::submit(const device::Submission& job) {
+  CORELANE_ASSIGN(Acquired bindings, acquire(job));
+  device::JobRecord record;
+  if (auto status = run_here(job, bindings, true, &record))
+    return std::make_shared<DoneJob>(std::move(*status), record);
+  return enqueue(job, std::move(bindings), false);
 }
 
 std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBindings& bindings,
@@ -248,7 +278,7 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
   {
     MutexLock lock(mutex_);
     table_.end_here(self, queue, submission, outcome, ended, record, after);
-    if (table_.ready_count() != 0 || want_room_ != 0 || table_.any_capped()) call_workers(after);
+    if (table_.any_ready() || want_room_ != 0 || table_.any_capped()) call_workers(after);
   }
   if (!after.empty()) settle(after);
   return std::move(outcome.status);

@@ -59,7 +59,7 @@ R LaneScheduler::change(R (LaneTable::*f)(Parameters...), Arguments&&... argumen
 
 /// Each granted job gets a thread that will run it.
 void LaneScheduler::call_workers(Aftermath& after) noexcept {
-  if (table_.ready_count() != 0) {
+  if (table_.any_ready()) {
     workers_.call(table_.needed_workers(after), after);
     if (workers_.none()) [[unlikely]]
       table_.end_ready(
@@ -97,9 +97,7 @@ void LaneScheduler::caps_paid() {
   change(&LaneTable::caps_paid);
 }
 
-void LaneScheduler::note_ready() {
-  ready_.store(table_.ready_count() != 0, std::memory_order_release);
-}
+void LaneScheduler::note_ready() { ready_.store(table_.any_ready(), std::memory_order_release); }
 
 void LaneScheduler::watch_until(TimePoint due) noexcept {
   watching_ = due != kNever;

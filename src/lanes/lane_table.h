@@ -130,7 +130,7 @@ class LaneTable {
   /// When the first of them may start whose queue has used up its cap; kNever without one.
   TimePoint next_allowed(TimePoint now) const { return line_.next_allowed(now); }
   std::size_t busy_cores() const noexcept { return cores_.busy_count(); }
-  std::size_t ready_count() const noexcept { return ready_.size(); }
+  bool any_ready() const noexcept { return !ready_.empty(); }
   /// Granted jobs that need a worker. The others are offered to the threads that wait for them.
   std::size_t needed_workers(Aftermath& after) const;
   /// A line for each running job that has no deadline, has run for kLongRun, and has none yet.

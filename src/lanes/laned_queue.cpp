@@ -1,10 +1,8 @@
 #include "lanes/laned_queue.h"
 
-#include <functional>
 #include <typeinfo>
 #include <utility>
 
-#include "base/guard.h"
 #include "lanes/lane_scheduler.h"
 #include "lanes/laned_device.h"
 #include "lanes/laned_executable.h"
@@ -12,54 +10,43 @@
 namespace corelane::lanes {
 namespace {
 
-/// A job that ended before its submission returned.
-class DoneJob final : public device::Completion {
- public:
-  DoneJob(Status status, const device::JobRecord& record)
-      : status_(std::move(status)), record_(record) {}
+Status foreign_executable(const device::DeviceInfo& device) {
+  return error(Code::kInvalidArgument,
+               "the executable was not prepared by device '{}'; prepare it on the device that runs "
+               "it",
+               device.instance);
+}
 
-  bool done() const noexcept override { return true; }
-  bool released() const noexcept override { return true; }
-  bool wait(TimePoint) override { return true; }
-  bool wait_released(TimePoint) override { return true; }
-  Status status() const override { return status_; }
-  device::JobRecord record() const override { return record_; }
-  bool cancel() override { return false; }
-  void on_done(std::function<void(device::Completion&)> f) override {
-    run_callback("device", "a completion's callback", f, *this);
-  }
+Status foreign_bindings() {
+  return error(Code::kInvalidArgument,
+               "the bindings were not made by the executable of this submission; use its "
+               "new_bindings()");
+}
 
- private:
-  const Status status_;
-  const device::JobRecord record_;
-};
+Status no_joined_cores(const device::DeviceInfo& device, const device::CoreSet& asked) {
+  return error(Code::kUnsupported,
+               "device '{}' runs jobs on single cores only, not on '{}'; ask for one core",
+               device.instance, asked.to_string());
+}
 
 }  // namespace
 
 /// What only the device can know. The members themselves are checked by the validating wrapper; a
 /// submission without one must not lead outside the device's own objects either.
-Status LanedQueue::check(const device::Submission& job) const {
+inline Status LanedQueue::check(const device::Submission& job) const {
   // The exact types: drivers and wrappers bring executables of their own.
   const device::Executable* executable = job.executable.get();
   const device::Bindings* bindings = job.bindings.get();
+  const device::DeviceInfo& info = device_->info();
   if (executable == nullptr || typeid(*executable) != typeid(LanedExecutable) ||
-      static_cast<const LanedExecutable*>(executable)->device() != device_.get()) {
-    return error(Code::kInvalidArgument,
-                 "the executable was not prepared by device '{}'; prepare it on the device that "
-                 "runs it",
-                 device_->info().instance);
-  }
+      static_cast<const LanedExecutable*>(executable)->device() != device_.get())
+    return foreign_executable(info);
   if (bindings == nullptr || typeid(*bindings) != typeid(LanedBindings) ||
-      &static_cast<const LanedBindings*>(bindings)->executable() != executable) {
-    return error(Code::kInvalidArgument,
-                 "the bindings were not made by the executable of this submission; use its "
-                 "new_bindings()");
-  }
-  CORELANE_TRY(job.cores.check(device_->info().cores.size()));
-  if (job.cores.count() > 1 && !device_->info().capabilities.multi_core_jobs)
-    return error(Code::kUnsupported,
-                 "device '{}' runs jobs on single cores only, not on '{}'; ask for one core",
-                 device_->info().instance, job.cores.to_string());
+      &static_cast<const LanedBindings*>(bindings)->executable() != executable)
+    return foreign_bindings();
+  if (!job.cores.fits(info.cores.size())) return job.cores.check(info.cores.size());
+  if (job.cores.count() > 1 && !info.capabilities.multi_core_jobs)
+    return no_joined_cores(info, job.cores);
   return {};
 }
 
@@ -96,14 +83,6 @@ Result<Acquired> LanedQueue::acquire(const device::Submission& job) const {
   Acquired acquired(bindings);
   CORELANE_TRY(acquired->complete_tensors());
   return acquired;
-}
-
-Result<std::shared_ptr<device::Completion>> LanedQueue::submit(const device::Submission& job) {
-  CORELANE_ASSIGN(Acquired bindings, acquire(job));
-  device::JobRecord record;
-  if (auto status = run_here(job, bindings, true, &record))
-    return std::make_shared<DoneJob>(std::move(*status), record);
-  return enqueue(job, std::move(bindings), false);
 }
 
 std::size_t LanedQueue::depth() const { return device_->scheduler().depth(*account_); }

@@ -240,6 +240,12 @@ void ContextState::add_state_copies(const runtime::StateTurn& turn,
   }
 }
 
+/// Without conversions, fences or a deadline, and not on an activation's cores.
+bool ContextState::is_plain(const RunOptions& options) const {
+  return !converts_ && activation_ == nullptr && options.timeout == Duration{0} &&
+         options.wait.empty() && options.signal.empty();
+}
+
 bool ContextState::is_settled(const RunOptions& options) const {
   return !entry_.executable->lost() && !program_->executables->may_change() && !states_.used &&
          options.state_slices.empty();
@@ -254,19 +260,9 @@ Status ContextState::settle_executable(const RunOptions& options, runtime::State
   return {};
 }
 
-Status ContextState::run(const RunOptions& options) {
-  const CallLock call(*this);
-  if (!call) return busy();
-  if (last_.job != nullptr) CORELANE_TRY(take_pending());
-  if (!ready_) CORELANE_TRY(make_ready());
-  runtime::StateTurn states;
-  if (!is_settled(options)) CORELANE_TRY(settle_executable(options, states));
+/// Nothing is allocated, copied or locked here.
+inline Status ContextState::run_plainly(const RunOptions& options) {
   has_result_ = false;
-  if (converts_ || activation_ != nullptr || options.timeout != Duration{0} ||
-      !options.wait.empty() || !options.signal.empty()) {
-    return run_slowly(options, states);
-  }
-  // The fast path: nothing is allocated, copied or locked here.
   job_.cores = cores_of(options);
   job_.priority = options.priority;
   job_.tag = options.tag;
@@ -275,6 +271,19 @@ Status ContextState::run(const RunOptions& options) {
   // The call lock is held, so `job_` and `record_` are this call's.
   Status status = program_->queue->run(job_, &record_);
   has_result_ = status.ok();
+  return status;
+}
+
+Status ContextState::run(const RunOptions& options) {
+  const CallLock call(*this);
+  if (!call) return busy();
+  if (last_.job != nullptr) CORELANE_TRY(take_pending());
+  if (!ready_) CORELANE_TRY(make_ready());
+  if (is_settled(options) && is_plain(options)) return run_plainly(options);
+  runtime::StateTurn states;
+  if (!is_settled(options)) CORELANE_TRY(settle_executable(options, states));
+  if (!is_plain(options)) return run_slowly(options, states);
+  Status status = run_plainly(options);
   states.end(has_result_);
   return status;
 }
@@ -291,6 +300,7 @@ Status ContextState::enter_activation(const RunOptions& options, device::Submiss
 /// With conversions, fences or a deadline, or on an activation's cores. The call lock is held
 /// throughout: a second caller gets kBusy and does not wait.
 Status ContextState::run_slowly(const RunOptions& options, runtime::StateTurn& states) {
+  has_result_ = false;
   CORELANE_TRY(check_options(options, converts_));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
   stamps_ = {};

@@ -119,6 +119,7 @@ struct ContextState {
   Status settle_executable(const RunOptions& options, runtime::StateTurn& turn);
   /// Whether settle_executable() has nothing to do, as for most runs.
   bool is_settled(const RunOptions& options) const;
+  bool is_plain(const RunOptions& options) const;
   /// True where own inputs lie in the bindings' memory; false where they must outlive these.
   bool inputs_in_bindings(const device::Executable& executable, std::size_t index) const;
   /// Bindings for an executable that becomes current: kept ones, or new ones.
@@ -208,6 +209,7 @@ struct ContextState {
   /// True when `job`, once abandoned, would go on using memory of the caller.
   bool reaches_outside(const device::Submission& job) const;
   Status enter_activation(const RunOptions& options, device::Submission& job, ActivationRun& run);
+  Status run_plainly(const RunOptions& options);
   Status run_slowly(const RunOptions& options, runtime::StateTurn& states);
 
   std::shared_ptr<ProgramState> program_;
