@@ -30,6 +30,10 @@
 namespace corelane {
 
 namespace detail {
+/// For a mutex that another thread has just now: looks for a moment whether it is released before
+/// it sleeps. Most are held for less time than the system takes to wake a thread.
+CORELANE_API void lock_taken(std::unique_lock<std::mutex>& lock);
+
 #if defined(CORELANE_CHECK_LOCKS)
 /// Notes that this thread takes a mutex; prints both ranks and aborts where the order is broken.
 CORELANE_API void note_lock(LockRank rank) noexcept;
@@ -79,7 +83,8 @@ class CORELANE_THREAD_ATTRIBUTE_(scoped_lockable) MutexLock {
 
   void lock() CORELANE_ACQUIRE() {
     detail::note_lock(rank_);
-    lock_.lock();
+    if (!lock_.try_lock()) [[unlikely]]
+      detail::lock_taken(lock_);
   }
   void unlock() CORELANE_RELEASE() {
     lock_.unlock();

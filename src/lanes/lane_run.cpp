@@ -20,26 +20,19 @@ namespace {
 /// The scheduler this thread works for.
 thread_local const LaneScheduler* working_for = nullptr;
 
-void pause_cpu() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 /// How long a worker leaves a job to a submitter that comes to run it.
 constexpr Duration kGrace = std::chrono::microseconds(1);
 
-/// Spins until `flag` is `wanted` or `until` has come.
-void spin_on(const std::atomic<bool>& flag, bool wanted, const Clock& clock, TimePoint until) {
+/// Spins until `flag` is `wanted`, or `until` has come: then false.
+bool spin_on(const std::atomic<bool>& flag, bool wanted, const Clock& clock, TimePoint until) {
   // The clock is read once for 32 looks: it costs more than they do.
   do {
     for (int i = 0; i < 32; ++i) {
-      if (flag.load(std::memory_order_acquire) == wanted) return;
+      if (flag.load(std::memory_order_acquire) == wanted) return true;
       pause_cpu();
     }
   } while (clock.now() < until);
+  return false;
 }
 
 /// The callbacks of a job that this thread calls.
@@ -134,8 +127,9 @@ void LaneScheduler::work(LaneWorkers::Worker& self) noexcept {
     } else if (workers_.begin_spin(table_.busy_cores())) {
       const bool gives_way = workers_.gives_way();
       lock.unlock();
-      spin_on(ready_, true, *clock_, clock_->now() + spin_);
-      if (gives_way) spin_on(ready_, false, *clock_, clock_->now() + kGrace);
+      // While submitters come to run their jobs, it waits for one whose submitter does not.
+      while (spin_on(ready_, true, *clock_, clock_->now() + spin_) && gives_way)
+        if (!spin_on(ready_, false, *clock_, clock_->now() + kGrace)) break;
       lock.lock();
       workers_.end_spin();
       if (!table_.any_ready())
