@@ -1,6 +1,7 @@
 /// Runs of one compiled copy that were abandoned, and may never come back.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 
@@ -20,27 +21,30 @@ class AbandonedRuns {
   /// A run is abandoned. It may have returned already.
   void begin() {
     const MutexLock lock(mutex_);
-    ++count_;
+    count_.fetch_add(1, std::memory_order_relaxed);
   }
   /// A run that was abandoned has returned.
   void end() {
     const MutexLock lock(mutex_);
-    --count_;
+    count_.fetch_sub(1, std::memory_order_release);
     returned_.notify_all();
   }
   /// Waits until all have returned; false where `limit` of the machine's time has passed before.
-  bool wait(Duration limit) {
-    MutexLock lock(mutex_);
-    const auto until = std::chrono::steady_clock::now() + limit;
-    while (count_ > 0)
-      if (returned_.wait_until(lock.native(), until) == std::cv_status::timeout) break;
-    return count_ <= 0;
-  }
+  bool wait(Duration limit) { return none() || wait_for_them(limit); }
 
  private:
+  bool none() const noexcept { return count_.load(std::memory_order_acquire) <= 0; }
+  bool wait_for_them(Duration limit) {
+    MutexLock lock(mutex_);
+    const auto until = std::chrono::steady_clock::now() + limit;
+    while (!none())
+      if (returned_.wait_until(lock.native(), until) == std::cv_status::timeout) break;
+    return none();
+  }
+
   Mutex mutex_{LockRank::kLeaf};
   std::condition_variable returned_;
-  int count_ CORELANE_GUARDED_BY(mutex_) = 0;
+  std::atomic<int> count_{0};  ///< Changed under the mutex; read before each run without it.
 };
 
 }  // namespace corelane::drivers::virtual_npu

@@ -299,7 +299,7 @@ class VirtualRequest final : public device::LaneRequest {
   }
 
   Status infer() {
-    state_.store(State::kRunning);
+    state_.store(State::kRunning, std::memory_order_release);
     Status status = program_->may_end_early() ? infer_now() : infer_on_a_stream();
     if (state_.exchange(State::kIdle) == State::kAbandoned) copy_->abandoned().end();
     return status;
