@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 namespace corelane {
 namespace {
 
@@ -22,6 +26,46 @@ TEST(Sync, LockIsHeldBetweenLockAndUnlock) {
   EXPECT_FALSE(lock.native().owns_lock());
   lock.lock();
   EXPECT_EQ(guarded.value, 1);
+}
+
+/// It looks for a moment whether the mutex is released; the other one keeps it beyond that.
+TEST(Sync, MutexThatAnotherThreadHasIsTakenOnceItIsReleased) {
+  Guarded guarded;
+  std::atomic<bool> comes{false};
+  std::thread other;
+  {
+    const MutexLock lock(guarded.mutex);
+    other = std::thread([&] {
+      comes.store(true);
+      comes.notify_one();
+      MutexLock late(guarded.mutex);
+      EXPECT_TRUE(late.native().owns_lock());
+      EXPECT_EQ(guarded.value, 1000);
+    });
+    comes.wait(false);
+    for (int i = 0; i < 1000; ++i) {
+      ++guarded.value;
+      std::this_thread::yield();
+    }
+  }
+  other.join();
+}
+
+TEST(Sync, ThreadsThatTakeOneMutexInTurnsLoseNothing) {
+  constexpr int kThreads = 4;
+  constexpr int kTurns = 20000;
+  Guarded guarded;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < kTurns; ++turn) {
+        const MutexLock lock(guarded.mutex);
+        ++guarded.value;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  const MutexLock lock(guarded.mutex);
+  EXPECT_EQ(guarded.value, kThreads * kTurns);
 }
 
 /// Takes two mutexes of these ranks, one under the other.
