@@ -7,19 +7,14 @@
 namespace corelane::detail {
 namespace {
 
-/// Less than the system takes to put a thread to sleep and to wake it.
-constexpr int kLooks = 20;
-
-/// With one CPU a spinning thread keeps the one from running that it waits for.
-int looks() noexcept {
-  static const int count = std::thread::hardware_concurrency() > 1 ? kLooks : 0;
-  return count;
-}
+/// Looks at a taken mutex: less than the system takes to put a thread to sleep and to wake it. With
+/// one CPU a spinning thread keeps the one from running that it waits for.
+const int kLooks = std::thread::hardware_concurrency() > 1 ? 20 : 0;
 
 }  // namespace
 
 void lock_taken(std::unique_lock<std::mutex>& lock) {
-  for (int i = looks(); i > 0; --i) {
+  for (int i = kLooks; i > 0; --i) {
     pause_cpu();
     if (lock.try_lock()) return;
   }

@@ -22,6 +22,8 @@ thread_local const LaneScheduler* working_for = nullptr;
 
 /// How long a worker leaves a job to a submitter that comes to run it.
 constexpr Duration kGrace = std::chrono::microseconds(1);
+/// Jobs that it leaves to submitters before it looks whether it may go on spinning.
+constexpr int kMostLeft = 64;
 
 /// Spins until `flag` is `wanted`, or `until` has come: then false.
 bool spin_on(const std::atomic<bool>& flag, bool wanted, const Clock& clock, TimePoint until) {
@@ -109,6 +111,16 @@ std::thread LaneScheduler::start_worker(LaneWorkers::Worker& worker, Aftermath& 
   return {};
 }
 
+/// Until a job is there that nobody comes to run, or none has come for a while. True where
+/// submitters ran so many of theirs that it is time to look whether a worker may still spin.
+bool LaneScheduler::spin_for_job(bool gives_way) noexcept {
+  for (int left = kMostLeft; left > 0; --left) {
+    if (!spin_on(ready_, true, *clock_, clock_->now() + spin_) || !gives_way) return false;
+    if (!spin_on(ready_, false, *clock_, clock_->now() + kGrace)) return false;
+  }
+  return true;
+}
+
 void LaneScheduler::work(LaneWorkers::Worker& self) noexcept {
   working_for = this;
   MutexLock lock(mutex_);
@@ -127,15 +139,13 @@ void LaneScheduler::work(LaneWorkers::Worker& self) noexcept {
     } else if (workers_.begin_spin(table_.busy_cores())) {
       const bool gives_way = workers_.gives_way();
       lock.unlock();
-      // While submitters come to run their jobs, it waits for one whose submitter does not.
-      while (spin_on(ready_, true, *clock_, clock_->now() + spin_) && gives_way)
-        if (!spin_on(ready_, false, *clock_, clock_->now() + kGrace)) break;
+      const bool left_all = spin_for_job(gives_way);
       lock.lock();
       workers_.end_spin();
-      if (!table_.any_ready())
-        workers_.sleep(self, lock);
-      else
+      if (table_.any_ready())
         workers_.give_way(false);  // Nobody came.
+      else if (!left_all)
+        workers_.sleep(self, lock);
     } else {
       workers_.sleep(self, lock);
     }

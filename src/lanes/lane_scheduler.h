@@ -132,6 +132,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   // lane_run.cpp: the threads that run jobs, and the calls of the engine.
   /// In a callback of a job that a worker has run: the worker looks for a job when that returns.
   void promise_worker() noexcept CORELANE_REQUIRES(mutex_);
+  bool spin_for_job(bool gives_way) noexcept;
   void work(LaneWorkers::Worker& self) noexcept;
   Outcome run_engine(LaneOccupant& occupant, bool shadow) noexcept;
   void await_abandoned(const LaneOccupant& occupant, TimePoint until);
