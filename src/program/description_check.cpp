@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "corelane/tensor/value_type.h"
 #include "program/program_format.h"
 
 namespace corelane {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "corelane/tensor/value_type.h"
 #include "program/testing/random_program.h"
 
 namespace corelane {

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "corelane/tensor/value_type.h"
 #include "program/description_check.h"
 #include "program/program_format.h"
 #include "program/program_header.h"

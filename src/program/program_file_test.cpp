@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "corelane/base/file.h"
+#include "corelane/tensor/value_type.h"
 #include "program/program_format.h"
 #include "program/testing/foreign_files.h"
 #include "program/testing/program_surgery.h"

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "corelane/program/program_file.h"
+#include "corelane/tensor/value_type.h"
 
 namespace corelane {
 namespace {

@@ -3,6 +3,8 @@
 #include <initializer_list>
 #include <iterator>
 
+#include "corelane/tensor/shape.h"
+
 namespace corelane {
 
 namespace {

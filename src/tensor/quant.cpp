@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "corelane/tensor/shape.h"
+
 namespace corelane {
 
 Quant Quant::affine(float scale, std::int32_t zero_point) {

@@ -41,7 +41,7 @@ TRACE = "corelane/runtime/trace.h"
 
 MAX_LINES = 800
 MAX_MEDIAN = 160
-MAX_CHAIN = 10
+MAX_CHAIN = 9
 MAX_ROOM = 45  # Files of one folder, tests included.
 MAX_FUNCTION = 60  # Lines, from the opening brace to the closing one.
 MAX_FIELDS = 25

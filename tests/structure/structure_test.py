@@ -228,7 +228,7 @@ class StructureTest(TreeTest):
             files = {f"src/base/h{i}.h": HEADER + f'#include "base/h{i + 1}.h"\n' for i in range(1, length)}
             return {**files, f"src/base/h{length}.h": HEADER, "src/base/top.cpp": '#include "base/h1.h"\n'}
         self.assertEqual([], self.violations(structure.check_cycles, chain(structure.MAX_CHAIN)))
-        self.assert_caught(structure.check_cycles, chain(structure.MAX_CHAIN + 1), "top.cpp", "11 includes")
+        self.assert_caught(structure.check_cycles, chain(structure.MAX_CHAIN + 1), "top.cpp", "10 includes")
 
     def test_long_file_is_caught(self):
         for path in ("src/base/log.cpp", "tests/smoke/run.py", "cmake/Thing.cmake"):

@@ -17,9 +17,10 @@
 #include "corelane/base/api.h"
 #include "corelane/base/status.h"
 #include "corelane/tensor/dtype.h"
-#include "corelane/tensor/shape.h"
 
 namespace corelane {
+
+class Shape;
 
 enum class LayoutKind : std::uint8_t { kPlain = 0, kNHWC = 1, kNC1HWC2 = 2 };
 

@@ -8,9 +8,10 @@
 
 #include "corelane/base/api.h"
 #include "corelane/base/status.h"
-#include "corelane/tensor/shape.h"
 
 namespace corelane {
+
+class Shape;
 
 enum class QuantKind : std::uint8_t { kNone = 0, kDfp = 1, kAffine = 2 };
 

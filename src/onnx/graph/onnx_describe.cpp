@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "corelane/base/api.h"
+#include "corelane/tensor/value_type.h"
 #include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_boundary.h"
 #include "onnx/graph/onnx_graph.h"

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "corelane/tensor/value_type.h"
 #include "tensor/testing/value_copy.h"
 
 namespace corelane {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "adapters/rknn/api/rknn_chip.h"
 #include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/model/rknn_attr.h"
 #include "base/later.h"

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "adapters/rknn/api/rknn_chip.h"
 #include "adapters/rknn/api/rknn_edge.h"
 #include "adapters/rknn/memory/rknn_memory.h"
 #include "adapters/rknn/model/rknn_attr.h"

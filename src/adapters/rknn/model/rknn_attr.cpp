@@ -6,6 +6,8 @@
 #include <functional>
 #include <span>
 
+#include "adapters/rknn/api/rknn_chip.h"
+
 namespace corelane::rknn {
 namespace {
 

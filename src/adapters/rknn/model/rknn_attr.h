@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <string>
 
-#include "adapters/rknn/api/rknn_chip.h"
 #include "corelane/program/description.h"
 #include "corelane/tensor/convert.h"
 #include "corelane/tensor/desc.h"
 #include "rknn_api.h"
 
 namespace corelane::rknn {
+
+struct Chip;
 
 enum class Side : unsigned char { kInput, kOutput };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "adapters/rknn/api/rknn_chip.h"
+
 namespace corelane::rknn {
 namespace {
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "corelane/tensor/value_type.h"
+
 namespace corelane::drivers::virtual_npu {
 
 Result<DType> usable_dtype(const GraphValue& value, std::string_view role, DType dtype,

@@ -6,6 +6,7 @@
 
 #include "base/onnx_fields.h"
 #include "corelane/tensor/dtype.h"
+#include "corelane/tensor/value_type.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {

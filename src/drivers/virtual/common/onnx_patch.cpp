@@ -7,6 +7,7 @@
 #include "base/onnx_fields.h"
 #include "base/wire.h"
 #include "corelane/tensor/dtype.h"
+#include "corelane/tensor/value_type.h"
 #include "drivers/virtual/common/onnx_node.h"
 #include "drivers/virtual/common/onnx_parts.h"
 

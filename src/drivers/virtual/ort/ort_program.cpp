@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "corelane/device/soonest_engine.h"
+#include "corelane/tensor/value_type.h"
 #include "drivers/virtual/common/cpus.h"
 #include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/common/heap_growth.h"
