@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,42 @@ template <class T>
 using SureDeque = std::deque<T, ReserveAllocator<T>>;
 template <class Key, class T>
 using SureMap = std::map<Key, T, std::less<Key>, ReserveAllocator<std::pair<const Key, T>>>;
+
+/// A list that mostly has one element, which lies in the list itself.
+template <class T>
+class SureShortList {
+ public:
+  SureShortList() noexcept = default;
+  SureShortList(SureShortList&& other) noexcept
+      : first_(std::exchange(other.first_, std::nullopt)), more_(std::move(other.more_)) {}
+  SureShortList& operator=(SureShortList&& other) noexcept {
+    first_ = std::exchange(other.first_, std::nullopt);
+    more_ = std::exchange(other.more_, {});
+    return *this;
+  }
+
+  bool empty() const noexcept { return !first_.has_value(); }
+  void push_back(T value) noexcept {
+    if (first_.has_value())
+      more_.push_back(std::move(value));
+    else
+      first_.emplace(std::move(value));
+  }
+  void clear() noexcept {
+    first_.reset();
+    more_.clear();
+  }
+  /// Calls `f` with each element, in the order in which they were added.
+  template <class F>
+  void for_each(F&& f) const {
+    if (first_.has_value()) f(*first_);
+    for (const T& element : more_) f(element);
+  }
+
+ private:
+  std::optional<T> first_;
+  SureVector<T> more_;
+};
 
 namespace detail {
 /// Ends what sure_once() made, after its call.

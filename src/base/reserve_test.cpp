@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace corelane {
 namespace {
@@ -40,6 +42,35 @@ TEST(Reserve, AFunctionThatThrowsReleasesWhatItHolds) {
 TEST(Reserve, ATextThatCannotBeMadeIsEmpty) {
   EXPECT_EQ(text_or_none([] { return std::string("a"); }), "a");
   EXPECT_EQ(text_or_none([]() -> std::string { throw std::bad_alloc(); }), "");
+}
+
+std::vector<std::string> elements(const SureShortList<std::string>& list) {
+  std::vector<std::string> all;
+  list.for_each([&](const std::string& element) { all.push_back(element); });
+  return all;
+}
+
+TEST(SureShortList, ElementsAreMetInTheOrderInWhichTheyWereAdded) {
+  SureShortList<std::string> list;
+  EXPECT_TRUE(list.empty());
+  for (const char* text : {"one", "two", "three"}) list.push_back(text);
+  EXPECT_FALSE(list.empty());
+  EXPECT_EQ(elements(list), (std::vector<std::string>{"one", "two", "three"}));
+  list.clear();
+  EXPECT_TRUE(list.empty());
+  list.push_back("four");
+  EXPECT_EQ(elements(list), (std::vector<std::string>{"four"}));
+}
+
+TEST(SureShortList, ListThatWasMovedIsEmpty) {
+  SureShortList<std::string> list;
+  for (const char* text : {"one", "two"}) list.push_back(text);
+  SureShortList<std::string> other(std::move(list));
+  EXPECT_EQ(elements(other), (std::vector<std::string>{"one", "two"}));
+  EXPECT_TRUE(elements(list).empty());  // NOLINT(bugprone-use-after-move)
+  list = std::move(other);
+  EXPECT_EQ(elements(list), (std::vector<std::string>{"one", "two"}));
+  EXPECT_TRUE(elements(other).empty());  // NOLINT(bugprone-use-after-move)
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 /// What a change of the LaneTable leads to, as data: done once the lock is released.
 #pragma once
 
-#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <optional>
@@ -17,7 +16,8 @@ namespace corelane::lanes {
 /// Its lists grow while jobs end: that does not fail.
 struct AftermathLists {
   using Jobs = SureVector<std::shared_ptr<LanedJob>>;
-  Jobs completed;                              ///< To be reported.
+  using CompletedJobs = SureShortList<std::shared_ptr<LanedJob>>;
+  CompletedJobs completed;                     ///< To be reported.
   Jobs released;                               ///< Abandoned before; the engine has returned.
   Jobs offered;                                ///< To be run by the threads that wait for them.
   SureVector<std::condition_variable*> woken;  ///< Of workers, which live as long as their pool.
@@ -33,8 +33,9 @@ struct AftermathLists {
 
   /// True when callbacks that may take long will be called.
   bool calls_back() const noexcept {
-    return std::any_of(completed.begin(), completed.end(),
-                       [](const auto& job) { return job->calls_back(); });
+    bool any = false;
+    completed.for_each([&](const auto& job) { any = any || job->calls_back(); });
+    return any;
   }
   bool empty() const noexcept {
     return completed.empty() && released.empty() && offered.empty() && woken.empty() &&

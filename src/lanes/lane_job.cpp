@@ -65,7 +65,8 @@ void LanedJob::signal_fences() noexcept {
 }
 
 void LanedJob::call_back() noexcept {
-  for (const auto& f : callbacks_) run_callback("device", "a completion's callback", f, *this);
+  callbacks_.for_each(
+      [&](const auto& f) { run_callback("device", "a completion's callback", f, *this); });
   // What they hold goes now and not with the job, which users keep for its record.
   callbacks_.clear();
 }

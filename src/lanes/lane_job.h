@@ -135,7 +135,7 @@ class LanedJob final : public device::Completion,
   TimePoint ready_{};
   std::size_t pending_fences_ = 0;
   std::size_t waiters_ = 0;  ///< Threads that wait without an end, and may run it.
-  SureVector<std::function<void(device::Completion&)>> callbacks_;
+  SureShortList<std::function<void(device::Completion&)>> callbacks_;
   std::atomic<bool> done_{false};      ///< kAbandoned or kDone.
   std::atomic<bool> released_{false};  ///< kDone.
 };

@@ -97,7 +97,12 @@ void LaneScheduler::caps_paid() {
   change(&LaneTable::caps_paid);
 }
 
-void LaneScheduler::note_ready() { ready_.store(table_.any_ready(), std::memory_order_release); }
+/// A store of what is there already would take the cache line from a worker that spins.
+void LaneScheduler::note_ready() {
+  const bool ready = table_.any_ready();
+  if (ready_.load(std::memory_order_relaxed) != ready)
+    ready_.store(ready, std::memory_order_release);
+}
 
 void LaneScheduler::watch_until(TimePoint due) noexcept {
   watching_ = due != kNever;
@@ -235,6 +240,7 @@ void LaneScheduler::deadline_passed(std::shared_ptr<LanedJob> job) noexcept {
 
 /// Waiters first: they need no code of a user to go on.
 void LaneScheduler::settle(Aftermath& after) noexcept {
+  if (after.empty() && !event_driven_) return;
   wake(after);
   report(after);
 }
@@ -256,10 +262,10 @@ void LaneScheduler::wake(Aftermath& after) noexcept {
   for (const auto& [observer, when] : after->deliveries) observing_->arrange(observer, when);
   for (const auto& job : after->offered) job->changed.notify_all();
   for (const auto& job : after->released) job->changed.notify_all();
-  for (const auto& job : after->completed) {
+  after->completed.for_each([&](const auto& job) {
     if (job->timer != 0) clock_->cancel(job->timer);
     job->changed.notify_all();
-  }
+  });
   if (event_driven_) drain_starts(false);
 }
 
@@ -267,14 +273,14 @@ void LaneScheduler::wake(Aftermath& after) noexcept {
 /// wait for an imported fence, so the thread that signals these leaves it to the notifier.
 void LaneScheduler::report(Aftermath& after) noexcept {
   const bool elsewhere = after.calls_back() && device::watches_fences();
-  for (const auto& job : after->completed) job->signal_fences();
+  after->completed.for_each([](const auto& job) { job->signal_fences(); });
   if (!elsewhere) return call_back(after->completed);
   notifier_->post_or_call(
       sure_once<void()>([completed = std::move(after->completed)] { call_back(completed); }));
 }
 
-void LaneScheduler::call_back(const AftermathLists::Jobs& completed) noexcept {
-  for (const auto& job : completed) job->call_back();
+void LaneScheduler::call_back(const AftermathLists::CompletedJobs& completed) noexcept {
+  completed.for_each([](const auto& job) { job->call_back(); });
 }
 
 bool LaneScheduler::add_callback(LanedJob& job, std::function<void(device::Completion&)>& f) {

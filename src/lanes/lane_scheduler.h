@@ -126,7 +126,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void settle_elsewhere(Aftermath after) noexcept;
   void wake(Aftermath& after) noexcept;
   void report(Aftermath& after) noexcept;
-  static void call_back(const AftermathLists::Jobs& completed) noexcept;
+  static void call_back(const AftermathLists::CompletedJobs& completed) noexcept;
   std::thread start_worker(LaneWorkers::Worker& worker, Aftermath& after);
 
   // lane_run.cpp: the threads that run jobs, and the calls of the engine.
@@ -161,8 +161,9 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   std::condition_variable abandoned_;  ///< A job was: injected hangs and delays end.
   std::condition_variable room_;       ///< The line or the cores have changed.
   std::size_t want_room_ CORELANE_GUARDED_BY(mutex_) = 0;  ///< Submissions that wait for room.
-  /// A job is ready, or the workers are to end: the spinning worker looks without the lock.
-  std::atomic<bool> ready_{false};
+  /// A job is ready, or the workers are to end: the spinning worker looks without the lock, all the
+  /// time, so no other member is on its cache line.
+  alignas(64) std::atomic<bool> ready_{false};
 };
 
 }  // namespace corelane::lanes

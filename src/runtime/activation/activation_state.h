@@ -105,7 +105,9 @@ class ActivationRun {
                                      const device::CoreSet& asked, device::Submission& job);
   ActivationRun(ActivationRun&& other) noexcept = default;
   ActivationRun& operator=(ActivationRun&& other) noexcept;
-  ~ActivationRun() { end({}); }
+  ~ActivationRun() {
+    if (activation_ != nullptr) end({});
+  }
 
   void end(const device::JobRecord& record);
   /// Ends with the completion. Null: of no activation. Does not fail.

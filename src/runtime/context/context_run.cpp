@@ -288,10 +288,9 @@ Status ContextState::run(const RunOptions& options) {
   return status;
 }
 
-/// A context of no activation passes.
+/// A context of an activation.
 Status ContextState::enter_activation(const RunOptions& options, device::Submission& job,
                                       ActivationRun& run) {
-  if (activation_ == nullptr) return {};
   record_ = {};  // What a refused job leaves here is none's.
   CORELANE_ASSIGN(run, ActivationRun::begin(activation_, options.cores, job));
   return {};
@@ -322,7 +321,7 @@ Status ContextState::run_slowly(const RunOptions& options, runtime::StateTurn& s
   if (!copies.empty()) signal.swap(job.signal);  // Signalled when the outputs are there.
 
   ActivationRun turn;
-  CORELANE_TRY(enter_activation(options, job, turn));
+  if (activation_ != nullptr) CORELANE_TRY(enter_activation(options, job, turn));
   Status status;
   if (job.deadline == kNever) {
     status = program_->queue->run(job, &record_);
@@ -360,7 +359,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   CORELANE_TRY(enter(call));
   if (!ready_) CORELANE_TRY(make_ready());
   runtime::StateTurn states;
-  CORELANE_TRY(settle_executable(options, states));
+  if (!is_settled(options)) CORELANE_TRY(settle_executable(options, states));
   CORELANE_TRY(check_options(options, converts_));
   const std::shared_ptr<Clock>& clock = program_->device->clock();
   auto inference = std::make_shared<InferenceState>();
@@ -386,7 +385,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
     }
   }
   ActivationRun turn;
-  CORELANE_TRY(enter_activation(options, job, turn));
+  if (activation_ != nullptr) CORELANE_TRY(enter_activation(options, job, turn));
   CORELANE_ASSIGN(inference->completion, program_->queue->submit(job));
   // From here on the job runs: nothing below may fail.
   last_.outside = reaches_outside(job);
@@ -396,7 +395,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   states.submitted(last_.job, last_.conversion);
   inference->context = std::move(self);
   // Before the callbacks of users, which may submit again.
-  inference->run_end = std::move(turn).end_with(*inference->completion);
+  if (activation_ != nullptr) inference->run_end = std::move(turn).end_with(*inference->completion);
   if (inference->conversion != nullptr) {
     inference->completion->on_done(sure_once<void(device::Completion&)>(
         [conversion = inference->conversion, end = inference->run_end](device::Completion& c) {
