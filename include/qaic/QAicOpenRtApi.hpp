@@ -2,23 +2,11 @@
 /// structures also stand in the global namespace.
 #pragma once
 
-#include "QAicApi.h"
-#include "qaicapihpp/QAicApiContext.hpp"
-#include "qaicapihpp/QAicApiDataTypes.hpp"
-#include "qaicapihpp/QAicApiExceptions.hpp"
-#include "qaicapihpp/QAicApiExecObj.hpp"
+// What QAicApi.hpp has; these bring the others.
 #include "qaicapihpp/QAicApiFileWriter.hpp"
 #include "qaicapihpp/QAicApiInferenceBenchmarkSet.hpp"
-#include "qaicapihpp/QAicApiInferenceHandle.hpp"
-#include "qaicapihpp/QAicApiInferenceSet.hpp"
-#include "qaicapihpp/QAicApiInferenceVector.hpp"
-#include "qaicapihpp/QAicApiLibrary.hpp"
-#include "qaicapihpp/QAicApiLogger.hpp"
 #include "qaicapihpp/QAicApiProfiling.hpp"
-#include "qaicapihpp/QAicApiProgram.hpp"
 #include "qaicapihpp/QAicApiProgramGroup.hpp"
-#include "qaicapihpp/QAicApiQpc.hpp"
-#include "qaicapihpp/QAicApiQueue.hpp"
 #include "qaicapihpp/QAicApiUtil.hpp"
 
 namespace qaic::openrt {

@@ -58,11 +58,6 @@ class SureShortList {
   SureShortList() noexcept = default;
   SureShortList(SureShortList&& other) noexcept
       : first_(std::exchange(other.first_, std::nullopt)), more_(std::move(other.more_)) {}
-  SureShortList& operator=(SureShortList&& other) noexcept {
-    first_ = std::exchange(other.first_, std::nullopt);
-    more_ = std::exchange(other.more_, {});
-    return *this;
-  }
 
   bool empty() const noexcept { return !first_.has_value(); }
   void push_back(T value) noexcept {

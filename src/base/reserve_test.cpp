@@ -68,8 +68,8 @@ TEST(SureShortList, ListThatWasMovedIsEmpty) {
   SureShortList<std::string> other(std::move(list));
   EXPECT_EQ(elements(other), (std::vector<std::string>{"one", "two"}));
   EXPECT_TRUE(elements(list).empty());  // NOLINT(bugprone-use-after-move)
-  list = std::move(other);
-  EXPECT_EQ(elements(list), (std::vector<std::string>{"one", "two"}));
+  const SureShortList<std::string> last(std::move(other));
+  EXPECT_EQ(elements(last), (std::vector<std::string>{"one", "two"}));
   EXPECT_TRUE(elements(other).empty());  // NOLINT(bugprone-use-after-move)
 }
 

@@ -44,7 +44,7 @@ inline Status LanedQueue::check(const device::Submission& job) const {
   if (bindings == nullptr || typeid(*bindings) != typeid(LanedBindings) ||
       &static_cast<const LanedBindings*>(bindings)->executable() != executable)
     return foreign_bindings();
-  if (!job.cores.fits(info.cores.size())) return job.cores.check(info.cores.size());
+  CORELANE_TRY(job.cores.check(info.cores.size()));
   if (job.cores.count() > 1 && !info.capabilities.multi_core_jobs)
     return no_joined_cores(info, job.cores);
   return {};

@@ -1,4 +1,4 @@
-/// The description of one tensor, and views of tensors in memory.
+/// The description of one input or output, tensor or other value, and views of tensors in memory.
 #pragma once
 
 #include <cstddef>

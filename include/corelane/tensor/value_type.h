@@ -1,12 +1,9 @@
-/// Types of inputs and outputs that are no plain tensors of numbers: tensors of strings, tensors
-/// without a rank, sequences, maps, optionals.
+/// Where the types of inputs and outputs come from that are no plain tensors of numbers: tensors of
+/// strings, tensors without a rank, sequences, maps, optionals.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
+#include <cstddef>
 #include <string_view>
-#include <vector>
 
 #include "corelane/base/api.h"
 #include "corelane/base/bytes.h"

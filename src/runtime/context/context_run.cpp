@@ -281,7 +281,7 @@ Status ContextState::run(const RunOptions& options) {
   if (!ready_) CORELANE_TRY(make_ready());
   if (is_settled(options) && is_plain(options)) return run_plainly(options);
   runtime::StateTurn states;
-  if (!is_settled(options)) CORELANE_TRY(settle_executable(options, states));
+  CORELANE_TRY(settle_executable(options, states));
   if (!is_plain(options)) return run_slowly(options, states);
   Status status = run_plainly(options);
   states.end(has_result_);
