@@ -18,6 +18,7 @@
 #include "session/tasks/future_state.h"
 #include "session/tasks/session_batch.h"
 #include "session/tasks/session_core.h"
+#include "session/tasks/session_parts.h"
 
 namespace corelane {
 namespace session {

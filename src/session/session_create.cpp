@@ -8,6 +8,7 @@
 #include "dispatch/placement.h"
 #include "session/tasks/perf_line.h"
 #include "session/tasks/session_core.h"
+#include "session/tasks/session_parts.h"
 
 namespace corelane::session {
 namespace {

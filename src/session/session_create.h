@@ -1,4 +1,4 @@
-/// What a session is made of, and how it is made: device, programs, contexts.
+/// How a session is made: device, programs, contexts.
 #pragma once
 
 #include <filesystem>
@@ -10,15 +10,7 @@
 
 namespace corelane::session {
 
-struct SessionParts {
-  SessionOptions options;
-  std::vector<Program> programs;  ///< One, or one for each context.
-  std::vector<Context> contexts;
-  std::vector<std::int32_t> cores;  ///< Of each context; -1: `any_cores`.
-  device::CoreSet any_cores;
-  std::size_t duplicated = 0;
-  std::vector<std::string> warnings;
-};
+struct SessionParts;
 
 /// Where a model comes from: a path, or bytes where the path is empty.
 struct ModelSource {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "session/session_model.h"
 #include "session/tasks/future_state.h"
+#include "session/tasks/session_model.h"
 #include "session/tasks/session_task.h"
 
 namespace corelane::session {

@@ -13,9 +13,9 @@
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
 #include "dispatch/callback_thread.h"
-#include "session/session_create.h"
 #include "session/tasks/batch_call.h"
 #include "session/tasks/future_state.h"
+#include "session/tasks/session_parts.h"
 #include "session/tasks/session_task.h"
 #include "session/tasks/session_worker.h"
 

@@ -9,8 +9,8 @@
 
 #include "corelane/runtime/context.h"
 #include "corelane/session/session.h"
-#include "session/session_model.h"
 #include "session/tasks/call.h"
+#include "session/tasks/session_model.h"
 #include "tensor/tensor_pool.h"
 
 namespace corelane::session {

@@ -1,4 +1,4 @@
-#include "session/session_model.h"
+#include "session/tasks/session_model.h"
 
 #include <fmt/format.h>
 
