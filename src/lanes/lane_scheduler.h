@@ -76,7 +76,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void log(std::string line);
   Status set_arbiter(std::shared_ptr<const device::Arbiter> arbiter);
   void add_observer(std::shared_ptr<ObserverRing> observer);
-  /// The observer has what it was told of delivered, and is told of nothing more.
+  /// Delivers what the observer has recorded; afterwards it gets no more records.
   void remove_observer(const std::shared_ptr<ObserverRing>& observer);
   bool flush(const std::shared_ptr<ObserverRing>& observer, TimePoint until);
   Status set_trace(std::size_t records_per_core);
@@ -114,10 +114,8 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
     if (!watching_) [[unlikely]]
       watch_until(started.started + kLongRun);
   }
-  void watch_until(TimePoint due) noexcept CORELANE_REQUIRES(mutex_);
   void watch_caps() noexcept CORELANE_REQUIRES(mutex_);
   void caps_paid();
-  void tell_long_runs();
   void wait_for_fences(const std::shared_ptr<LanedJob>& job) noexcept;
   void fence_signalled(const std::shared_ptr<LanedJob>& job, const Status& status) noexcept;
   void deadline_passed(std::shared_ptr<LanedJob> job) noexcept;
@@ -142,6 +140,10 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void start_engine(const std::shared_ptr<LanedJob>& job) noexcept;
   Status start_bindings(const std::shared_ptr<LanedJob>& job, Duration slow);
   void returned_late(const std::shared_ptr<LanedJob>& job, Outcome outcome, Duration slow) noexcept;
+
+  // records/lane_reports.cpp: observers, figures, and runs that take long.
+  void watch_until(TimePoint due) noexcept CORELANE_REQUIRES(mutex_);
+  void tell_long_runs();
 
   const std::shared_ptr<Clock> clock_;
   const std::shared_ptr<device::FaultPoint> fault_point_;
