@@ -99,16 +99,20 @@ Result<std::unique_ptr<VendorContext>> VendorProgram::load() const {
 /// A duplicate of the first context, or another load of the image where that is refused. What may
 /// pass is the job's failure: another load needs more memory than the duplicate that had none.
 Result<std::unique_ptr<VendorContext>> VendorProgram::another_context() {
+  Status refused;
   {
     const MutexLock lock(mutex_);
     if (duplicates_) {
       auto made = first_->duplicate();
       if (made || may_pass(made.error().code())) return made;
       duplicates_ = false;
-      log::info("rknn", "every context loads the image again, with weights of its own: {}",
-                made.error().message());
+      refused = std::move(made).error();
     }
   }
+  // Without the lock: a log callback may use the program.
+  if (!refused.ok())
+    log::info("rknn", "every context loads the image again, with weights of its own: {}",
+              refused.message());
   return load();
 }
 
