@@ -18,7 +18,7 @@ class StatusError(RuntimeError):
     """A failure of the native library: its code, a message for people, and details for programs.
 
     details: texts by key ("input", "output", "dimension", "given", "allowed", "limit", "node", "operator",
-        "retry_after");
+        "retry_after", "key");
     keys that do not apply are missing. causes: the codes of the failures behind it, the nearest first.
     Programs read these; only people read the message."""
 
@@ -145,7 +145,7 @@ def unreadable(path: str) -> str:
     """Why no model can be read from `path`: no file has this name, or it is a folder or a device."""
     if os.path.isdir(path):
         return "it is a folder, not a file"
-    return "it is no regular file" if os.path.exists(path) else "there is no such file"
+    return "it is not a regular file" if os.path.exists(path) else "there is no such file"
 
 
 _INVALID_MODEL = ("RKNN_ERR_MODEL_INVALID", -6)

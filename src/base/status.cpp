@@ -43,8 +43,8 @@ std::string_view code_name(Code code) noexcept {
 }
 
 std::string_view detail_name(Detail key) noexcept {
-  constexpr std::string_view kNames[] = {"input", "output", "dimension", "given",      "allowed",
-                                         "limit", "node",   "operator",  "retry_after"};
+  constexpr std::string_view kNames[] = {"input", "output", "dimension", "given",       "allowed",
+                                         "limit", "node",   "operator",  "retry_after", "key"};
   const auto index = static_cast<std::size_t>(key);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }

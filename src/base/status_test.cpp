@@ -79,10 +79,10 @@ TEST(Status, DetailsAreFoundThroughCausesOutermostFirst) {
 
 TEST(Status, DetailNamesAreUniqueAndStable) {
   std::set<std::string_view> names;
-  for (int key = 0; key <= static_cast<int>(Detail::kRetryAfter); ++key)
+  for (int key = 0; key <= static_cast<int>(Detail::kKey); ++key)
     names.insert(detail_name(static_cast<Detail>(key)));
   EXPECT_EQ(names, (std::set<std::string_view>{"input", "output", "dimension", "given", "allowed",
-                                               "limit", "node", "operator", "retry_after"}));
+                                               "limit", "node", "operator", "retry_after", "key"}));
   EXPECT_EQ(detail_name(static_cast<Detail>(200)), "unknown");
 }
 

@@ -15,7 +15,7 @@
 namespace corelane {
 namespace session {
 
-/// Of FutureState::lost().
+/// The failure of a call for which FutureState::lost() is true.
 static Status lost_status() { return forked_status("the call was submitted"); }
 
 void ContinuationState::deliver(Result<Outputs> value) noexcept {
@@ -53,6 +53,8 @@ void ContinuationState::withdraw() noexcept {
     const MutexLock lock(mutex_);
     number = number_;
   }
+  // 0: deliver() has not stored the number yet. It finds `over_` then, and withdraws the job
+  // itself.
   if (number != 0) thread_->withdraw(number);
 }
 
@@ -130,6 +132,7 @@ bool Future::running() const noexcept {
     const auto tasks = batch->tasks();
     return std::ranges::any_of(tasks, [&](const auto& task) { return core->started(task.lock()); });
   }
+  // It may have ended since it was asked above.
   return core->started(state_->task.lock()) && !done();
 }
 

@@ -69,8 +69,8 @@ Status IoBinding::bind_input(std::string_view name, std::shared_ptr<device::Buff
   const TensorDesc& desc = core->model().native_inputs()[index];
   session::CallInput input;
   // The native form: a buffer has no type or layout of its own.
-  CORELANE_ASSIGN(input.view, runtime::buffer_view(desc, buffer, offset, "input"));
-  CORELANE_TRY(runtime::check_view(desc, input.view, "input"));
+  CORELANE_ASSIGN(input.view, runtime::buffer_view(desc, buffer, offset, Detail::kInput));
+  CORELANE_TRY(runtime::check_view(desc, input.view, Detail::kInput));
   input.buffer = std::move(buffer);
   input.offset = offset;
   put(*state_, index, std::move(input));
@@ -97,7 +97,10 @@ Status IoBinding::bind_output(std::string_view name, const MutableTensorView& vi
   // With open shapes the size of the result is known after the run, which checks it.
   if (view.shape.is_static() && !core->model().has_open_shapes() && !declared.accepts(view.shape))
     return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", name,
-                 declared.to_string(), view.shape.to_string());
+                 declared.to_string(), view.shape.to_string())
+        .with(Detail::kOutput, name)
+        .with(Detail::kGiven, view.shape.to_string())
+        .with(Detail::kAllowed, declared.to_string());
   put(*state_, given_output(index, name, view, std::move(keep_alive)));
   return {};
 }
@@ -108,7 +111,7 @@ Status IoBinding::bind_output(std::string_view name, std::shared_ptr<device::Buf
   CORELANE_ASSIGN(const std::size_t index, core->model().output_index(name));
   CORELANE_ASSIGN(
       const MutableTensorView view,
-      runtime::buffer_view(core->model().native_outputs()[index], buffer, offset, "output"));
+      runtime::buffer_view(core->model().native_outputs()[index], buffer, offset, Detail::kOutput));
   session::CallOutput output = given_output(index, name, view, buffer);
   output.buffer = std::move(buffer);
   output.offset = offset;

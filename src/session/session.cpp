@@ -253,6 +253,7 @@ Result<std::optional<Outputs>> Session::run_pipeline(const Feed& feed, std::size
     return error(Code::kInvalidArgument, "the depth of a pipeline is at least 1; 0 is run()");
   // First, so that `depth` calls are in flight while the oldest one is waited for.
   CORELANE_ASSIGN(Future newest, submit(feed, options));
+  // They go after the lock: the last reference to a call's outputs may be theirs.
   std::deque<Future> dropped;
   Future oldest;
   {

@@ -158,6 +158,7 @@ std::string_view placement_name(PlacementPolicy policy) noexcept {
 device::CoreSet cores_of(TpMode mode) noexcept {
   if (mode == TpMode::kAll) return device::CoreSet::platform();
   // Bit i is core i.
+  // In the order of the enumerators; 0 leaves the choice of a core to the device.
   static constexpr std::uint64_t kMasks[] = {0, 0, 0b001, 0b010, 0b100, 0b011, 0b111};
   const std::uint64_t mask = kMasks[static_cast<std::size_t>(mode)];
   return mask == 0 ? device::CoreSet::any() : device::CoreSet::mask(mask);

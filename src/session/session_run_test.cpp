@@ -271,6 +271,12 @@ TEST(SessionIoBinding, BoundMemoryIsReadAndWrittenEachTime) {
   ASSERT_TRUE(session.run(binding).ok());
   EXPECT_THAT(floats_of(binding.outputs().front()), ElementsAre(5, 2, 3, 4));
   EXPECT_EQ(binding.bind_output("z").code(), Code::kNotFound);
+  const Status misfit =
+      binding.bind_output("y", MutableTensorView{y.data(), 16, DType::kF32, Shape{4}, {}, {}});
+  EXPECT_EQ(misfit.code(), Code::kShapeMismatch);
+  EXPECT_EQ(misfit.detail(Detail::kOutput), "y");
+  EXPECT_EQ(misfit.detail(Detail::kGiven), "[4]");
+  EXPECT_EQ(misfit.detail(Detail::kAllowed), "[1, 4]");
   Session other = bench.session(bench.options());
   EXPECT_EQ(other.run(binding).code(), Code::kInvalidArgument);
 }
@@ -291,6 +297,9 @@ TEST(SessionIoBinding, BoundMemoryOfASmallerShapeThanAnOpenResultIsRefused) {
   const Status refused = bind(Shape{3, 2}, Shape{2, 2});
   EXPECT_EQ(refused.code(), Code::kShapeMismatch);
   EXPECT_THAT(refused.message(), HasSubstr("output 'y' is [3, 2], the bound memory is [2, 2]"));
+  EXPECT_EQ(refused.detail(Detail::kOutput), "y");
+  EXPECT_EQ(refused.detail(Detail::kGiven), "[2, 2]");
+  EXPECT_EQ(refused.detail(Detail::kAllowed), "[3, 2]");
   for (const Shape& room : {Shape{Shape::kOpen, 2}, Shape{4, 2}}) {
     ASSERT_TRUE(bind(Shape{2, 2}, room).ok());
     EXPECT_EQ(binding.outputs().front().shape, (Shape{2, 2}));

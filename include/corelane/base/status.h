@@ -74,6 +74,7 @@ enum class Detail : std::uint8_t {
   kNode,        ///< Name of the node of the network.
   kOperator,    ///< Operator type of that node, "domain.Type" or "Type".
   kRetryAfter,  ///< When another try may succeed, in milliseconds from now: "12.5".
+  kKey,         ///< Key of the batch scheduler's settings at fault.
 };
 
 /// The snake_case name of a detail ("input"), or "unknown". Any thread.

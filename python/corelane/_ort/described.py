@@ -159,7 +159,8 @@ class Described:
         self._traced(self._native.set_trace, int(records))
 
     def read_trace(self) -> list[dict[str, Any]]:
-        """task_id, core_bits, queue_depth, code (0: done) and the times queued_ns, started_ns, ended_ns."""
+        """task_id, core_bits, queue_depth, code ("ok", or the name of the failure, such as "engine_failed") and the
+        times queued_ns, started_ns, ended_ns."""
         records = self._traced(self._native.read_trace)
         for record in records:
             record["task_id"] = own_number(record["task_id"])

@@ -111,7 +111,7 @@ nb::list show_trace(const std::vector<device::JobRecord>& records) {
     shown["core_bits"] = r.core_bits;
     // Of the moment when it was submitted.
     shown["queue_depth"] = r.queue_depth;
-    shown["code"] = static_cast<int>(r.code);
+    shown["code"] = text(code_name(r.code));
     shown["queued_ns"] = nanoseconds(r.queued);
     shown["started_ns"] = nanoseconds(r.started);
     shown["ended_ns"] = nanoseconds(r.ended);

@@ -1,5 +1,7 @@
 #include "onnx/graph/onnx_scan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -23,7 +25,7 @@ constexpr std::size_t kSmallSize =
               sizeof(::onnx::DeviceConfigurationProto), sizeof(::onnx::SimpleShardedDimProto),
               sizeof(::onnx::TypeProto::Opaque)});
 
-/// Of the parsed objects alone, in the order of Kind from kModel on.
+/// Sizes of the parsed objects alone, in the order of Kind from kModel on.
 constexpr std::size_t kSizes[] = {sizeof(::onnx::ModelProto),
                                   sizeof(::onnx::GraphProto),
                                   sizeof(::onnx::NodeProto),
@@ -58,9 +60,10 @@ class Scanner {
 
  private:
   Status broken(const Status& why, ByteSpan message) const {
-    return error(Code::kMalformed,
-                 "not an ONNX model, or damaged: {}, in a message that begins at byte {} of {}",
-                 why.message(), message.data() - all_.data(), all_.size());
+    return why.wrap(
+        Code::kMalformed,
+        fmt::format("not an ONNX model, or damaged, in a message that begins at byte {} of {}",
+                    message.data() - all_.data(), all_.size()));
   }
 
   Status spend(std::size_t bytes) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "base/wire.h"
 #include "onnx/graph/onnx_proto.h"
 #include "onnx/onnx_test_model.h"
 
@@ -46,7 +49,10 @@ TEST(OnnxScan, DeepNestingIsMalformed) {
   // node -> attribute -> graph -> node -> ...
   ByteVector graph;
   for (int i = 0; i < 40; ++i) graph = field(1, field(5, field(6, graph)));
-  EXPECT_EQ(check_wire(field(7, graph)).code(), Code::kMalformed);
+  const Status deep = check_wire(field(7, graph));
+  EXPECT_EQ(deep.code(), Code::kMalformed);
+  EXPECT_EQ(deep.detail(Detail::kLimit), std::to_string(kMaxWireDepth));
+  EXPECT_EQ(deep.cause().code(), Code::kMalformed);
 }
 
 TEST(OnnxScan, DepthLimitIsThatOfProtobuf) {

@@ -46,7 +46,10 @@ Status fix_input(::onnx::ValueInfoProto& input, const Shape& shape, Symbols& sym
     for (std::size_t i = 0; i < shape.rank(); ++i) target.add_dim();
   } else if (declared->rank() != shape.rank()) {
     return error(Code::kShapeMismatch, "input '{}': shape {} was given, {} is declared",
-                 input.name(), shape.to_string(), declared->to_string());
+                 input.name(), shape.to_string(), declared->to_string())
+        .with(Detail::kInput, input.name())
+        .with(Detail::kGiven, shape.to_string())
+        .with(Detail::kAllowed, declared->to_string());
   }
   for (std::size_t i = 0; i < shape.rank(); ++i) {
     auto& d = *target.mutable_dim(static_cast<int>(i));
@@ -56,7 +59,10 @@ Status fix_input(::onnx::ValueInfoProto& input, const Shape& shape, Symbols& sym
     if (shape[i] < 0 || (fixed && (*declared)[i] != shape[i])) {
       return error(Code::kShapeMismatch,
                    "input '{}': shape {} was given, {} is declared ('?' accepts any size)",
-                   input.name(), shape.to_string(), declared ? declared->to_string() : "any");
+                   input.name(), shape.to_string(), declared ? declared->to_string() : "any")
+          .with(Detail::kInput, input.name())
+          .with(Detail::kGiven, shape.to_string())
+          .with(Detail::kAllowed, declared ? declared->to_string() : "any");
     }
     // One symbol, one size, in all inputs.
     if (d.has_dim_param() && is_symbol(d.dim_param())) {
@@ -64,7 +70,11 @@ Status fix_input(::onnx::ValueInfoProto& input, const Shape& shape, Symbols& sym
       if (!fresh && it->second != shape[i]) {
         return error(Code::kShapeMismatch,
                      "input '{}': shape {} sets the dimension '{}' to {}, but elsewhere it is {}",
-                     input.name(), shape.to_string(), d.dim_param(), shape[i], it->second);
+                     input.name(), shape.to_string(), d.dim_param(), shape[i], it->second)
+            .with(Detail::kInput, input.name())
+            .with(Detail::kDimension, d.dim_param())
+            .with(Detail::kGiven, shape[i])
+            .with(Detail::kAllowed, it->second);
       }
     }
     d.set_dim_value(shape[i]);

@@ -103,17 +103,23 @@ TEST(OnnxFreeze, SizesBelowOneAreRefused) {
 
 TEST(OnnxFreeze, ShapesMustFitTheDeclaredOnes) {
   ImportOptions options;
-  options.input_shapes["b"] = Shape{1, 5};
-  EXPECT_EQ(two_inputs().import(options).error().code(), Code::kShapeMismatch);
-  options.input_shapes["b"] = Shape{1, 4, 1};
-  EXPECT_EQ(two_inputs().import(options).error().code(), Code::kShapeMismatch);
+  for (const Shape& wrong : {Shape{1, 5}, Shape{1, 4, 1}}) {
+    options.input_shapes["b"] = wrong;
+    const Status refused = two_inputs().import(options).error();
+    EXPECT_EQ(refused.code(), Code::kShapeMismatch);
+    EXPECT_EQ(refused.detail(Detail::kInput), "b");
+    EXPECT_EQ(refused.detail(Detail::kGiven), wrong.to_string());
+    EXPECT_EQ(refused.detail(Detail::kAllowed), "[?, 4]");
+  }
 }
 
 TEST(OnnxFreeze, OneSymbolHasOneValue) {
   ImportOptions options;
   options.input_shapes["a"] = Shape{1, 4};
   options.input_shapes["b"] = Shape{2, 4};
-  EXPECT_EQ(two_inputs().import(options).error().code(), Code::kShapeMismatch);
+  const Status refused = two_inputs().import(options).error();
+  EXPECT_EQ(refused.code(), Code::kShapeMismatch);
+  EXPECT_EQ(refused.detail(Detail::kDimension), "N");
 }
 
 TEST(OnnxFreeze, ShapeSetsAreCheckedAndDeduplicated) {

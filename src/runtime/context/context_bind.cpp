@@ -43,15 +43,24 @@ bool has_form(const Slot& slot, const View& view) {
 /// A buffer in its place. Where the shape is open, the size is known only after the run: the result
 /// is copied where it fits.
 Result<Slot> buffer_slot(const TensorDesc& desc, std::shared_ptr<device::Buffer> buffer,
-                         std::size_t offset, const char* what) {
+                         std::size_t offset, Detail side) {
   Slot slot;
-  CORELANE_ASSIGN(slot.view, runtime::buffer_view(desc, buffer, offset, what));
+  CORELANE_ASSIGN(slot.view, runtime::buffer_view(desc, buffer, offset, side));
   const bool sized = desc.shape.is_static();
-  if (sized) CORELANE_TRY(runtime::check_view(desc, slot.view, what));
+  if (sized) CORELANE_TRY(runtime::check_view(desc, slot.view, side));
   const bool in_place = sized && runtime::is_program_form(desc, slot.view);
   slot.mode = in_place ? SlotMode::kBuffer : SlotMode::kConverted;
   slot.buffer = std::move(buffer);
   return slot;
+}
+
+/// Apart, so that binding does not carry what it takes.
+[[gnu::noinline]] Failure output_misfit(const TensorDesc& desc, const Shape& given) {
+  return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", desc.name,
+               desc.shape.to_string(), given.to_string())
+      .with(Detail::kOutput, desc.name)
+      .with(Detail::kGiven, given.to_string())
+      .with(Detail::kAllowed, desc.shape.to_string());
 }
 
 }  // namespace
@@ -210,8 +219,8 @@ Status ContextState::exchange(Slot& place, Slot slot, const Apply& apply) {
   return status;
 }
 
-/// The shape of what is bound to an input with open dimensions becomes the input's. Where that of
-/// another one may still change, what is refused for its sizes is asked for again by the run.
+/// The shape of what is bound to an input with open dimensions becomes the input's. If the program
+/// refuses the sizes, but the shape of another open input may still change, the run asks again.
 Status ContextState::take_shape(std::size_t index, const Shape& shape) {
   if (shape == shapes_[index]) return {};
   CORELANE_ASSIGN(auto shapes,
@@ -237,7 +246,7 @@ Status ContextState::put_input(std::size_t index, Slot slot) {
 }
 
 /// The result of the last run lies in memory that may be gone, so it is dropped. Where a static
-/// form runs that users do not see, the open one takes what that does not.
+/// form runs without the user's knowledge and cannot use the memory, the open form takes over.
 Status ContextState::put_output(std::size_t index, Slot slot) {
   has_result_ = false;
   if (form_misfits_) seen_ = kLookAgain;
@@ -306,7 +315,7 @@ Status ContextState::bind_input_view(std::size_t index, const TensorView& view,
   if (plain && has_form(inputs_[index], view))
     return redirect(inputs_[index], const_cast<void*>(view.data),
                     [&] { return apply_input(index); });
-  CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
+  CORELANE_TRY(runtime::check_view(input_desc(index), view, Detail::kInput));
   CORELANE_TRY(take_shape(index, view.shape));
   const bool direct = plain && runtime::is_program_form(input_desc(index), view);
   Slot slot;
@@ -328,7 +337,7 @@ Status ContextState::bind_input(std::size_t index, std::shared_ptr<device::Buffe
                  "allowed: {}",
                  desc.name, runtime::allowed_shapes(program_->description));
   }
-  CORELANE_ASSIGN(Slot slot, buffer_slot(desc, std::move(buffer), offset, "input"));
+  CORELANE_ASSIGN(Slot slot, buffer_slot(desc, std::move(buffer), offset, Detail::kInput));
   return put_input(index, std::move(slot));
 }
 
@@ -348,14 +357,12 @@ Status ContextState::bind_output_view(std::size_t index, const MutableTensorView
     return redirect(place, view.data, [&] { return apply_output(index); });
   }
   const TensorDesc desc = output_desc(index);
-  if (desc.shape != view.shape && !desc.shape.accepts(view.shape)) {
-    return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", desc.name,
-                 desc.shape.to_string(), view.shape.to_string());
-  }
+  if (desc.shape != view.shape && !desc.shape.accepts(view.shape))
+    return output_misfit(desc, view.shape);
   Slot slot;
   slot.view = view;
   if (view.shape.is_static()) {
-    CORELANE_TRY(runtime::check_view(desc, view, "output"));
+    CORELANE_TRY(runtime::check_view(desc, view, Detail::kOutput));
     slot.mode = runtime::is_program_form(desc, view) ? SlotMode::kDirect : SlotMode::kConverted;
   } else {
     // The size is known only after the run: the result is copied where it fits.
@@ -370,7 +377,8 @@ Status ContextState::bind_output(std::size_t index, std::shared_ptr<device::Buff
                                  std::size_t offset) {
   const CallLock call(*this);
   CORELANE_TRY(enter(call, outputs_, index));
-  CORELANE_ASSIGN(Slot slot, buffer_slot(output_desc(index), std::move(buffer), offset, "output"));
+  CORELANE_ASSIGN(Slot slot,
+                  buffer_slot(output_desc(index), std::move(buffer), offset, Detail::kOutput));
   return put_output(index, std::move(slot));
 }
 
@@ -411,8 +419,8 @@ Status ContextState::bind_all(const std::vector<Shape>& shapes, std::span<const 
   return status.ok() ? std::move(renewed) : std::move(status);
 }
 
-/// What turn_to() has brought back and its user has not bound again is memory that may be gone: the
-/// tensors from `input` and `output` on are free, and the bindings that know it are given up.
+/// The tensors from `input` and `output` on that turn_to() has brought back, and that the user has
+/// not bound again, may lie in memory that is gone: they are freed, and their bindings given up.
 void ContextState::forget_from(std::size_t input, std::size_t output) noexcept {
   for (; input < inputs_.size(); ++input) inputs_[input] = free_input(input);
   for (; output < outputs_.size(); ++output) outputs_[output] = free_output(output);
@@ -430,7 +438,7 @@ Status ContextState::set_input(std::size_t index, const TensorView& view,
                                const ConvertOptions& convert) {
   const CallLock call(*this);
   CORELANE_TRY(enter(call, inputs_, index));
-  CORELANE_TRY(runtime::check_view(input_desc(index), view, "input"));
+  CORELANE_TRY(runtime::check_view(input_desc(index), view, Detail::kInput));
   CORELANE_TRY(take_shape(index, view.shape));
   if (inputs_[index].mode != SlotMode::kOwn) CORELANE_TRY(put_input(index, {}));
   CORELANE_ASSIGN(const device::TensorRef own, own_input(index));

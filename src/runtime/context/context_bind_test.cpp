@@ -151,6 +151,12 @@ TEST(ContextBind, WrongIndexShapeTypeAndSizeNameTheThing) {
   const std::vector<float> x(3);
   EXPECT_EQ(context.bind_input(1, view_of(x, Shape{1, 3})).code(), Code::kOutOfRange);
   EXPECT_EQ(context.bind_output(9, MutableTensorView{}).code(), Code::kOutOfRange);
+  std::vector<float> y(3);
+  const Status misfit = context.bind_output(0, {y.data(), 12, DType::kF32, Shape{3}, {}, {}});
+  EXPECT_EQ(misfit.code(), Code::kShapeMismatch);
+  EXPECT_EQ(misfit.detail(Detail::kOutput), "y");
+  EXPECT_EQ(misfit.detail(Detail::kGiven), "[3]");
+  EXPECT_EQ(misfit.detail(Detail::kAllowed), "[1, 3]");
   EXPECT_EQ(context.bind_input(0, view_of(x, Shape{3, 1})).code(), Code::kShapeMismatch);
   TensorView wrong_type = view_of(x, Shape{1, 3});
   wrong_type.dtype = DType::kString;
@@ -178,10 +184,14 @@ TEST(ContextBind, TypesThatNoConversionReadsAreBoundAsTheyAre) {
   EXPECT_EQ(refused.code(), Code::kTypeMismatch);
   EXPECT_NE(refused.message().find("between f32 and the program's u2"), std::string::npos)
       << refused.message();
+  EXPECT_EQ(refused.detail(Detail::kInput), "x");
+  EXPECT_EQ(refused.detail(Detail::kGiven), "f32");
+  EXPECT_EQ(refused.detail(Detail::kAllowed), "u2");
   EXPECT_EQ(context.set_input(0, view_of(x, Shape{1, 5})).code(), Code::kTypeMismatch);
   std::vector<float> y(5);
-  EXPECT_EQ(context.bind_output(0, {y.data(), 20, DType::kF32, Shape{1, 5}, {}, {}}).code(),
-            Code::kTypeMismatch);
+  const Status output = context.bind_output(0, {y.data(), 20, DType::kF32, Shape{1, 5}, {}, {}});
+  EXPECT_EQ(output.code(), Code::kTypeMismatch);
+  EXPECT_EQ(output.detail(Detail::kOutput), "y");
   const std::uint8_t packed[2] = {0xE4, 0x01};
   EXPECT_TRUE(context.bind_input(0, {packed, 2, DType::kU2, Shape{1, 5}, {}, {}}).ok());
   EXPECT_TRUE(context.set_input(0, {packed, 2, DType::kU2, Shape{1, 5}, {}, {}}).ok());

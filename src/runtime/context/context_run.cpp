@@ -177,8 +177,8 @@ Result<StateStore::Slice> ContextState::state_slice(const StateSlice& given,
       std::ranges::find(states_.links, given.input, &runtime::KeptStates::Link::input);
   if (given.input >= inputs_.size() || link == states_.links.end())
     return error(Code::kNotFound,
-                 "a slice of input {} of program '{}', which is no state; states are declared by "
-                 "compile --state",
+                 "a slice of input {} of program '{}', which is not a state; states are declared "
+                 "by compile --state",
                  given.input, program_->description.name);
   const auto index = static_cast<std::size_t>(link - states_.links.begin());
   const TensorDesc desc = input_desc(given.input);
@@ -194,7 +194,7 @@ Result<StateStore::Slice> ContextState::state_slice(const StateSlice& given,
   StateStore::Slice slice{
       index, {uses[index].shape, given.start, given.extent, bits / 8}, given.bytes};
   if (const Status fits = slice.box.check(); !fits.ok())
-    return error(fits.code(), "a slice of state '{}': {}", desc.name, fits.message());
+    return error(fits.wrap(fmt::format("a slice of state '{}'", desc.name)));
   if (slice.box.bytes() == given.bytes.size()) return slice;
   return error(Code::kInvalidArgument, "a slice {} of state '{}' has {} bytes, {} are given",
                given.extent.to_string(), desc.name, slice.box.bytes(), given.bytes.size());
@@ -291,7 +291,7 @@ Status ContextState::run(const RunOptions& options) {
 /// A context of an activation.
 Status ContextState::enter_activation(const RunOptions& options, device::Submission& job,
                                       ActivationRun& run) {
-  record_ = {};  // What a refused job leaves here is none's.
+  record_ = {};  // A refused job must leave no record of an earlier one.
   CORELANE_ASSIGN(run, ActivationRun::begin(activation_, options.cores, job));
   return {};
 }
@@ -406,7 +406,7 @@ Result<std::shared_ptr<InferenceState>> ContextState::submit(std::shared_ptr<Con
   return inference;
 }
 
-/// Of the pending job as far as it got; empty while another call holds the context.
+/// The record of the pending job as far as it got; empty while another call holds the context.
 device::JobRecord ContextState::record() const {
   const CallLock call(*this);
   if (!call) return {};

@@ -41,14 +41,15 @@ bool is_aligned(const void* data, DType dtype) noexcept;
 /// gaps, no quantization, elements at their natural alignment. The shape is not checked.
 bool is_program_form(const TensorDesc& desc, const TensorView& view) noexcept;
 
-/// kTypeMismatch, kInvalidArgument (null, size, layout) naming `what` ("input 'x'"), unless the
-/// static `view` can be converted from or to `desc`'s type and holds its shape.
-Status check_view(const TensorDesc& desc, const TensorView& view, const char* what);
+/// kTypeMismatch, kInvalidArgument (null, size, layout) naming the tensor ("input 'x'"), unless the
+/// static `view` can be converted from or to `desc`'s type and holds its shape. `side`:
+/// Detail::kInput or kOutput.
+Status check_view(const TensorDesc& desc, const TensorView& view, Detail side);
 
 /// The part of a buffer from `offset` on, in the form of `desc`; whether it is large enough is for
-/// check_view(). kInvalidArgument (null) or kOutOfRange (offset), naming `what`.
+/// check_view(). kInvalidArgument (null) or kOutOfRange (offset), naming the tensor.
 Result<MutableTensorView> buffer_view(const TensorDesc& desc,
                                       const std::shared_ptr<device::Buffer>& buffer,
-                                      std::size_t offset, const char* what);
+                                      std::size_t offset, Detail side);
 
 }  // namespace corelane::runtime

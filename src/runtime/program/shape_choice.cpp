@@ -140,12 +140,16 @@ Status check_shapes(const ProgramDescription& description, std::span<const Shape
   if (shapes.size() != description.inputs.size()) {
     return error(Code::kShapeMismatch,
                  "{} input shapes were given, the program has {} inputs; allowed: {}",
-                 shapes.size(), description.inputs.size(), allowed_shapes(description));
+                 shapes.size(), description.inputs.size(), allowed_shapes(description))
+        .with(Detail::kGiven, given_text(shapes))
+        .with(Detail::kAllowed, allowed_shapes(description));
   }
   if (!all_static(shapes)) {
     return error(Code::kShapeMismatch,
                  "the shapes {} leave a dimension open; give every dimension a size, allowed: {}",
-                 given_text(shapes), allowed_shapes(description));
+                 given_text(shapes), allowed_shapes(description))
+        .with(Detail::kGiven, given_text(shapes))
+        .with(Detail::kAllowed, allowed_shapes(description));
   }
   const auto& sets = description.shape_sets;
   const bool sized = !description.batch_range || batch_of(description, shapes) != 0;
@@ -158,7 +162,9 @@ Status check_shapes(const ProgramDescription& description, std::span<const Shape
   return error(Code::kShapeMismatch,
                "the program does not accept the shapes {}; allowed: {}. Compile it with other "
                "shapes (compile --shape or --shape-set) if these are needed",
-               given_text(shapes), allowed_shapes(description));
+               given_text(shapes), allowed_shapes(description))
+      .with(Detail::kGiven, given_text(shapes))
+      .with(Detail::kAllowed, allowed_shapes(description));
 }
 
 bool has_several_open(const ProgramDescription& description) noexcept {
@@ -177,7 +183,10 @@ Result<std::vector<Shape>> shapes_with_input(const ProgramDescription& descripti
     if (!declared.accepts(shape) || (range && rows && !range->holds(shape[0]))) {
       return error(Code::kShapeMismatch, "input '{}': shape {} does not fit; allowed: {}",
                    description.inputs[index].desc.name, shape.to_string(),
-                   allowed_shapes(description));
+                   allowed_shapes(description))
+          .with(Detail::kInput, description.inputs[index].desc.name)
+          .with(Detail::kGiven, shape.to_string())
+          .with(Detail::kAllowed, allowed_shapes(description));
     }
     std::vector<Shape> shapes(current.begin(), current.end());
     shapes[index] = shape;
@@ -196,7 +205,10 @@ Result<std::vector<Shape>> shapes_with_input(const ProgramDescription& descripti
   }
   if (chosen != nullptr) return *chosen;
   return error(Code::kShapeMismatch, "input '{}': no shape set holds {}; allowed: {}",
-               description.inputs[index].desc.name, shape.to_string(), allowed_shapes(description));
+               description.inputs[index].desc.name, shape.to_string(), allowed_shapes(description))
+      .with(Detail::kInput, description.inputs[index].desc.name)
+      .with(Detail::kGiven, shape.to_string())
+      .with(Detail::kAllowed, allowed_shapes(description));
 }
 
 }  // namespace corelane::runtime

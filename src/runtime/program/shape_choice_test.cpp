@@ -34,10 +34,14 @@ TEST(ShapeChoice, OpenDimensionsTakeAnySizeAndFixedOnesTheirOwn) {
 
 TEST(ShapeChoice, CountAndOpenDimensionsAreRefused) {
   const auto d = two_inputs();
-  EXPECT_EQ(check_shapes(d, std::vector{Shape{2}}).code(), Code::kShapeMismatch);
+  const Status few = check_shapes(d, std::vector{Shape{2}});
+  EXPECT_EQ(few.code(), Code::kShapeMismatch);
+  EXPECT_EQ(few.detail(Detail::kGiven), "[2]");
+  EXPECT_EQ(few.detail(Detail::kAllowed), "image [?, 3, 48, ?], size [2]");
   const Status open = check_shapes(d, std::vector{Shape{-1, 3, 48, 8}, Shape{2}});
   EXPECT_EQ(open.code(), Code::kShapeMismatch);
   EXPECT_NE(open.message().find("open"), std::string::npos);
+  EXPECT_EQ(open.detail(Detail::kGiven), "[?, 3, 48, 8], [2]");
 }
 
 TEST(ShapeChoice, ClosedListAcceptsItsSetsOnlyAndListsThem) {
@@ -47,6 +51,8 @@ TEST(ShapeChoice, ClosedListAcceptsItsSetsOnlyAndListsThem) {
   EXPECT_EQ(wrong.code(), Code::kShapeMismatch);
   EXPECT_NE(wrong.message().find("one of: image [1, 3, 48, 100], size [2]; "), std::string::npos)
       << wrong.message();
+  EXPECT_EQ(wrong.detail(Detail::kGiven), "[1, 3, 48, 100], [4]");
+  EXPECT_EQ(wrong.detail(Detail::kAllowed), allowed_shapes(d));
 }
 
 TEST(ShapeChoice, SamplesAreTheOpenFirstDimensionTimesTheBatch) {
@@ -80,8 +86,10 @@ TEST(ShapeChoice, OneInputOfAnOpenProgramChangesAlone) {
   ASSERT_TRUE(shapes);
   EXPECT_EQ((*shapes)[0], (Shape{1, 3, 48, 9}));
   EXPECT_EQ((*shapes)[1], (Shape{2}));
-  EXPECT_EQ(shapes_with_input(d, declared_shapes(d), 1, Shape{3}).error().code(),
-            Code::kShapeMismatch);
+  const Status wrong = shapes_with_input(d, declared_shapes(d), 1, Shape{3}).error();
+  EXPECT_EQ(wrong.code(), Code::kShapeMismatch);
+  EXPECT_EQ(wrong.detail(Detail::kInput), "size");
+  EXPECT_EQ(wrong.detail(Detail::kGiven), "[3]");
 }
 
 TEST(ShapeChoice, OneInputOfAClosedListPicksTheSetThatAgreesWithTheOthers) {
@@ -90,8 +98,10 @@ TEST(ShapeChoice, OneInputOfAClosedListPicksTheSetThatAgreesWithTheOthers) {
   EXPECT_EQ(shapes_with_input(d, current, 0, Shape{1, 3, 48, 200}).value(), d.shape_sets[2]);
   EXPECT_EQ(shapes_with_input(d, d.shape_sets[0], 0, Shape{1, 3, 48, 200}).value(),
             d.shape_sets[1]);
-  EXPECT_EQ(shapes_with_input(d, current, 0, Shape{1, 3, 48, 300}).error().code(),
-            Code::kShapeMismatch);
+  const Status wrong = shapes_with_input(d, current, 0, Shape{1, 3, 48, 300}).error();
+  EXPECT_EQ(wrong.code(), Code::kShapeMismatch);
+  EXPECT_EQ(wrong.detail(Detail::kInput), "image");
+  EXPECT_EQ(wrong.detail(Detail::kAllowed), allowed_shapes(d));
 }
 
 TEST(ShapeChoice, FreezingFixesOpenBatchesAndNothingElse) {

@@ -17,6 +17,7 @@ Failure refusal(std::string_view key, std::string_view given, const std::string&
   return error(Code::kInvalidArgument,
                "key '{}': given {}; allowed is {}; correct the value, or leave the key out", key,
                shown(given), allowed)
+      .with(Detail::kKey, key)
       .with(Detail::kGiven, given)
       .with(Detail::kAllowed, allowed);
 }
@@ -93,7 +94,9 @@ Result<Range> range_pair(const Config& config, std::string_view key) {
   constexpr std::string_view kAllowed = "'lo,hi' with 1 <= lo <= hi, such as '8,19'";
   const std::string* text = text_of(config, key);
   if (text == nullptr)
-    return error(Code::kInvalidArgument, "key '{}' is missing; write {}", key, kAllowed);
+    return error(Code::kInvalidArgument, "key '{}' is missing; write {}", key, kAllowed)
+        .with(Detail::kKey, key)
+        .with(Detail::kAllowed, kAllowed);
   const std::size_t comma = text->find(',');
   if (comma != text->npos) {
     const std::string_view all = *text;

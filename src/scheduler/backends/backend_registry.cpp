@@ -35,6 +35,7 @@ class NameTable {
     bool added = false;
     {
       const MutexLock lock(mutex_);
+      // `shared` keeps an entry whose name is taken: it is destroyed after the lock.
       added = entries_.try_emplace(std::string(name), shared).second;
     }
     if (added) return {};
@@ -48,6 +49,7 @@ class NameTable {
       const MutexLock lock(mutex_);
       if (const auto found = entries_.find(name); found != entries_.end()) return found->second;
     }
+    // Here, without the lock, which names() takes.
     const std::vector<std::string> known = names();
     return error(Code::kNotFound, "there is no {} {}{}", what_, shown(name),
                  nearest_hint(name, known))
@@ -136,6 +138,7 @@ std::vector<std::string> BackendRegistry::filter_names() const { return impl_->f
 BackendRegistry& backend_registry() {
   // Never destroyed: instances may make backends while the process ends.
   static Leaked<BackendRegistry> registry;
+  // Apart from the registry's own constructor: only this registry has backends of its own.
   static const bool filled = [] {
     add_builtin_backends(*registry);
     add_chain(*registry);

@@ -19,6 +19,8 @@ class Ends {
   std::size_t of(std::size_t first) const { return ends_[first]; }
 
  private:
+  /// The constructor goes from the end of the batch to its front, so that the ends of all later
+  /// places are known here. The largest part whose rest can be divided wins.
   std::size_t longest(std::size_t first, Range range) const {
     const auto from = sums_.begin() + static_cast<std::ptrdiff_t>(first);
     auto end = std::upper_bound(from, sums_.end(), *from + range.max);
@@ -58,6 +60,8 @@ std::optional<std::uint64_t> first_gap(Range wanted, Range range) {
   std::uint64_t next = wanted.min;  // All wanted sizes below it are sums.
   for (std::uint64_t calls = (next + max - 1) / max; next <= wanted.max; ++calls) {
     if (calls * min > next) return next;
+    // This is (calls + 1) * min <= calls * max + 1: the next stretch begins where this one ends,
+    // and so do all later ones.
     if (calls * spread + 1 >= min) return std::nullopt;  // No gap from here on.
     next = calls * max + 1;
   }
@@ -68,6 +72,7 @@ Status forward_parts(InnerBackend& inner, std::span<const BatchPart> parts, bool
   for (const BatchPart part : parts) {
     Status done = inner.forward(part);
     if (done.ok()) continue;
+    // Returning it fails the whole batch, requests of the parts that went well included.
     if (parts.size() == 1 || (repeatable && part.size() > 1)) return done;
     fail_all(part, done);
   }

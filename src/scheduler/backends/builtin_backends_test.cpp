@@ -66,6 +66,7 @@ TEST(BackendKeys, WrongSettingsAreRefusedWithTheirKey) {
   for (const auto& [key, config] : wrong) {
     EXPECT_EQ(bench.refusal_code("Sleep", config), Code::kInvalidArgument);
     EXPECT_THAT(bench.refusal("Sleep", config), HasSubstr("key '" + key + "'"));
+    EXPECT_EQ(bench.open("Sleep", config).error().detail(Detail::kKey), key);
   }
 }
 

@@ -26,6 +26,7 @@ class Swap final : public Filter {
  public:
   FilterAction apply(Request& request) override {
     const auto result = request.values.find(kResult);
+    // The stage before left the result out. The node reports that when the call has ended.
     if (result == request.values.end()) return FilterAction::kBreak;
     std::any moved = std::move(result->second);
     request.values.erase(result);

@@ -39,6 +39,7 @@ Result<BadHow> read_bad_how(const Config& config) {
                "key 'bad_how': given {}; allowed is call, item or throw; correct the "
                "value, or leave the key out for call",
                shown(*text))
+      .with(Detail::kKey, "bad_how")
       .with(Detail::kGiven, *text)
       .with(Detail::kAllowed, "call, item, throw");
 }
@@ -97,6 +98,8 @@ class Faulty final : public Backend {
 
   Status forward(std::span<const RequestPtr> batch) override {
     if (!inner_) return error(Code::kWrongState, "'Faulty' was called before init()");
+    // Calls that fail count too: "every n" is the nth call of the instance, whatever happened
+    // before.
     ++calls_;
     if (is_nth(calls_, faults_.throw_every))
       throw std::runtime_error(fmt::format("call {}, as 'throw_every' asks for", calls_));

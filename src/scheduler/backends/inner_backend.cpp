@@ -51,6 +51,8 @@ InnerBackend InnerBackend::adopt(const std::string& name, const Config& outer,
 }
 
 Status InnerBackend::init(const SharedDict& shared) {
+  // The settings are not needed after init(), and each of up to 1024 instances of a group has a
+  // copy.
   const Config config = std::exchange(config_, {});
   bool returned = false;
   Status done = no_throw(
@@ -62,6 +64,7 @@ Status InnerBackend::init(const SharedDict& shared) {
       },
       Code::kEngineFailed);
   if (!done.ok())
+    // What it threw names the backend already.
     return returned ? done.wrap(fmt::format("{} could not be initialised", what_)) : done;
   range_ = {backend_->min(), backend_->max()};
   if (range_.min < 1 || range_.min > range_.max)
@@ -94,7 +97,9 @@ Result<std::vector<BackendText>> inner_texts(std::string_view name, const Config
   const auto found = config.find(key);
   if (found == config.end()) return std::vector<BackendText>();
   auto list = parse_backend_list(found->second);
-  if (!list) return error(list.error().wrap(Code::kInvalidArgument, fmt::format("key '{}'", key)));
+  if (!list)
+    return error(list.error().wrap(Code::kInvalidArgument, fmt::format("key '{}'", key)))
+        .with(Detail::kKey, key);
   return list;
 }
 

@@ -69,7 +69,7 @@ Result<std::vector<BackendText>> inner_texts(std::string_view name, const Config
 /// name that stands in its own brackets ends.
 Config handed_down(std::string_view name, const Config& config);
 
-/// The one backend in the brackets of `name`, made and initialised. `fallback` where there is none;
+/// The only backend in the brackets of `name`, made and initialised; `fallback` if there is none;
 /// kInvalidArgument where that is empty, and for more than one.
 Result<std::unique_ptr<InnerBackend>> open_inner(std::string_view name, const Config& config,
                                                  const SharedDict& shared,

@@ -101,11 +101,13 @@ Status ProgramBackend::load(const Config& config, const SharedDict& shared) {
   const std::string model = text("model");
   if (model.empty())
     return error(Code::kInvalidArgument,
-                 "key 'model' is missing; set it to the path of a program or ONNX file");
+                 "key 'model' is missing; set it to the path of a program or ONNX file")
+        .with(Detail::kKey, "model");
   // A range is compiled for where there is a max.
   const std::string sizes = config.contains("max") ? text("min") + "," + text("max") : "";
   const std::string name =
       fmt::format("program:{}:{}:{}:{}", text("device"), text("weight"), sizes, model);
+  // No lock: the instances of a node are initialised one after another (Backend::init).
   if (const auto found = shared->find(name); found != shared->end()) {
     program_ = std::any_cast<const Program&>(found->second);
     return {};
@@ -146,6 +148,8 @@ Status ProgramBackend::read_range(const Config& config) {
                    "{}",
                    range->low, range->high, min_, max_);
   } else {
+    // Nothing says how large a batch may be. Without a max the default of min_max() is no size to
+    // make buffers for, so that a call has exactly the min.
     min_ = asked.min;
     max_ = config.contains("max") ? asked.max : asked.min;
   }
@@ -231,6 +235,7 @@ Status ProgramBackend::check(const Request& request, const Tensors& data) const 
 
 Status ProgramBackend::set_batch(std::uint32_t items) {
   if (batch_ == items) return {};
+  // A failure below leaves shapes of which nothing is known: the next call sets them all again.
   batch_ = 0;
   std::vector<Shape> shapes;
   for (const TensorDesc& input : inputs_) {
@@ -256,6 +261,8 @@ Status ProgramBackend::gather(std::size_t index, const std::vector<Rows>& rows) 
   for (const Rows& some : rows) {
     char* const at = base + some.first * each;
     const std::size_t size = some.request->options.items * each;
+    // A request that failed its check, or was cancelled, keeps its rows: the program runs a batch
+    // of the size that was set.
     if (some.data.empty())
       std::memset(at, 0, size);
     else
@@ -272,6 +279,8 @@ Status ProgramBackend::bind(const std::vector<Rows>& rows, std::uint32_t items) 
       CORELANE_TRY(gather(i, rows));
       continue;
     }
+    // The request's own memory, without a copy. It stays bound until the next call, which binds
+    // each input anew before anything reads it.
     TensorView view = rows[0].data[i].view();
     view.quant = {};  // As in gather(): the integers are taken as they are.
     CORELANE_TRY(context_.bind_input(i, view));
@@ -299,6 +308,7 @@ Status ProgramBackend::take_outputs(Tensors& results, std::uint32_t items) {
   const std::vector<TensorDesc> outputs = context_.outputs();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (results[i].data == nullptr) {
+      // The context's own memory, which the next run overwrites.
       CORELANE_ASSIGN(const TensorView view, context_.output(i));
       CORELANE_ASSIGN(results[i], Tensor::copy_of(outputs[i].name, view));
     }
@@ -338,6 +348,7 @@ Status ProgramBackend::forward(std::span<const RequestPtr> batch) {
     items += request->options.items;
     rows.push_back(std::move(some));
   }
+  // Each request has failed or is unwanted: there is nothing to run for.
   if (!any) return {};
   CORELANE_TRY(bind(rows, items));
   CORELANE_ASSIGN(Tensors results, bind_outputs());

@@ -24,6 +24,7 @@ class RangeBackend final : public Backend {
                    "items, which backend '{}' takes; choose another range, or another min or max "
                    "of that backend",
                    wanted.min, wanted.max, *gap, own.min, own.max, inner->name())
+          .with(Detail::kKey, "range")
           .with(Detail::kGiven, fmt::format("{},{}", wanted.min, wanted.max));
     range_ = wanted;
     inner_ = std::move(inner);
@@ -33,6 +34,7 @@ class RangeBackend final : public Backend {
   Status forward(std::span<const RequestPtr> batch) override {
     if (!inner_) return error(Code::kWrongState, "'Range' was called before init()");
     const auto parts = split_batch(batch, inner_->range());
+    // init() found that items can make every sum, one by one; a request of several is not divided.
     if (parts.empty())
       return error(Code::kOutOfRange,
                    "the {} requests with {} items cannot be divided into calls of {} to {} items, "

@@ -69,7 +69,7 @@ class Passage {
     }
   }
 
-  /// Those that the stage runs. Fails where its filter says Error.
+  /// The requests that the stage runs. Fails where its filter says Error.
   Result<std::vector<RequestPtr>> select(const Step& stage) {
     std::vector<RequestPtr> chosen;
     chosen.reserve(batch_.size());
@@ -101,6 +101,7 @@ class Passage {
     const bool unwanted = request.cancelled() && stage.backend.range().min == 1;
     if (unwanted || !request.failure().ok()) return FilterAction::kBreak;
     if (!stage.filter) return FilterAction::kRun;
+    // The swap puts the last result in the place of the data; end() gives the data back.
     if (stage.filter_name == kSwapFilter) keep_data(i);
     const Result<FilterAction> action = no_throw(
         fmt::format("filter '{}'", stage.filter_name),
@@ -114,6 +115,7 @@ class Passage {
 
   void keep_data(std::size_t i) {
     Dict& values = batch_[i]->values;
+    // Only the first swap meets the user's data; later ones meet results of stages.
     if (items_[i].given || !values.contains(kResult)) return;
     if (const auto data = values.find(kData); data != values.end())
       items_[i].given = std::move(data->second);
@@ -133,6 +135,7 @@ class Sequential final : public Backend {
     std::vector<Step> stages;
     CORELANE_TRY(make_stages(config, stages));
     for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+      // Before its backend, whose init() gives up the settings that the filter reads.
       CORELANE_TRY(init_filter(*stage, shared));
       CORELANE_TRY(stage->backend.init(shared));
     }
@@ -175,6 +178,7 @@ class Sequential final : public Backend {
   }
 
   Result<Step> make_step(BackendText& text, const Config& config, bool first) const {
+    // Out of the text: InnerBackend::make() refuses filters, which only stages have.
     std::string filter = std::exchange(text.filter, {});
     if (first && !filter.empty())
       return error(Code::kInvalidArgument,
@@ -211,6 +215,7 @@ class Sequential final : public Backend {
     for (Step& stage : stages_) {
       CORELANE_ASSIGN(const auto chosen, passage.select(stage));
       if (passage.empty()) return {};
+      // All may have skipped this stage, and no backend takes a call without requests.
       if (!chosen.empty()) CORELANE_TRY(run_stage(stage.backend, chosen, batch_size));
     }
     return {};

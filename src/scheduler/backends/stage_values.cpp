@@ -15,6 +15,8 @@ bool holds_backends(std::string_view key) { return key == "backend" || key.ends_
 std::vector<std::string_view> divided(std::string_view value) {
   constexpr std::string_view kBlanks = " \t";
   std::vector<std::string_view> parts;
+  // Up to the end, so that a value that ends with the divider has an empty last part, which is
+  // refused.
   for (std::size_t at = 0; at <= value.size();) {
     const std::size_t end = std::min(value.find(kDivider, at), value.size());
     parts.push_back(trimmed(value.substr(at, end - at), kBlanks));
@@ -36,6 +38,7 @@ Result<std::vector<Config>> stage_values(std::string_view name, const Config& co
                    "key '{}': given {}, which is {} values; backend '{}' has {} stages, and '||' "
                    "divides one value for each",
                    key, shown(value), parts.size(), name, stages)
+          .with(Detail::kKey, key)
           .with(Detail::kGiven, parts.size())
           .with(Detail::kAllowed, stages);
     for (std::size_t i = 0; i < stages; ++i) {
@@ -43,7 +46,9 @@ Result<std::vector<Config>> stage_values(std::string_view name, const Config& co
         return error(Code::kInvalidArgument,
                      "key '{}': given {}, whose value {} is empty; set the key of one stage as in "
                      "'{}[a({}=x)]'",
-                     key, shown(value), i + 1, name, key);
+                     key, shown(value), i + 1, name, key)
+            .with(Detail::kKey, key)
+            .with(Detail::kGiven, value);
       result[i][key] = parts[i];
     }
   }

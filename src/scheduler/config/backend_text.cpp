@@ -57,6 +57,7 @@ class Parser {
     CORELANE_ASSIGN(out.name, name("the name of a backend"));
     if (take('(')) CORELANE_TRY(parameters(out.parameters));
     if (!take('[')) return out;
+    // list() and backend() call each other: this bounds the stack.
     if (depth == kMaxNesting)
       return error(Code::kMalformed,
                    "backend {}: more than {} brackets inside of each other at "
@@ -109,6 +110,7 @@ class Parser {
   }
 
   Result<std::string> quoted(char quote) {
+    // A quote cannot be escaped: a value with one stands in quotes of the other kind.
     const std::size_t from = ++at_;
     while (at_ < text_.size() && text_[at_] != quote && !is_control(text_[at_])) ++at_;
     if (at_ == text_.size() || text_[at_] != quote) return wrong("the closing quote of a value");
@@ -157,6 +159,7 @@ std::string value_as_written(const std::string& value) {
                     value.find_first_of(kSpecial) == value.npos && value.front() != '"' &&
                     value.front() != '\'';
   if (bare) return value;
+  // What was read from quotes lacks their kind, and what stood bare with both is written bare.
   const char quote = value.find('"') == value.npos ? '"' : '\'';
   return quote + value + quote;
 }
@@ -209,12 +212,17 @@ Result<std::vector<std::string>> split_parts(std::string_view key, std::string_v
     if (trimmed(part).empty())
       return error(Code::kInvalidArgument,
                    "key {}: given {}, part {} is empty; write a value on each side of '&'",
-                   shown(key, '\''), shown(value), parts.size() + 1);
+                   shown(key, '\''), shown(value), parts.size() + 1)
+          .with(Detail::kKey, key)
+          .with(Detail::kGiven, value);
     if (parts.size() == kMaxParts)
       return error(Code::kInvalidArgument,
                    "key {}: given {}, more than {} parts; join groups of the same kind with "
                    "instance_num",
-                   shown(key, '\''), shown(value), kMaxParts);
+                   shown(key, '\''), shown(value), kMaxParts)
+          .with(Detail::kKey, key)
+          .with(Detail::kGiven, value)
+          .with(Detail::kLimit, kMaxParts);
     parts.emplace_back(trimmed(part));
     return {};
   }));

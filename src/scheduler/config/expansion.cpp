@@ -1,5 +1,7 @@
 #include "scheduler/config/expansion.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -20,7 +22,8 @@ Result<std::vector<BackendText>> inner_of(std::string_view name, const Config& c
   if (found == config.end()) return std::vector<BackendText>();
   auto list = parse_backend_list(found->second);
   if (list) return list;
-  return error(Code::kInvalidArgument, "key '{}': {}", found->first, list.error().message());
+  return error(list.error().wrap(Code::kInvalidArgument, fmt::format("key '{}'", found->first)))
+      .with(Detail::kKey, found->first);
 }
 
 /// `replace`: it takes the place of a value that is there already.
@@ -30,11 +33,16 @@ Status set_key(Config& config, const std::string& key, const std::string& value,
   if (!replace)
     return error(Code::kInvalidArgument,
                  "key '{}': given {}, and {} by the expression of a backend; keep one of them", key,
-                 shown(place->second), shown(value));
+                 shown(place->second), shown(value))
+        .with(Detail::kKey, key)
+        .with(Detail::kGiven, place->second);
   place->second = value;
   return {};
 }
 
+/// Goes from the outer name inwards, as long as there is one inner backend without a filter. A list
+/// ends the way, since the stages of `S` are expanded by `S`. A failure leaves `config` half
+/// written: callers give it up.
 Result<std::string> expand(const BackendText& text, Config& config, bool replace) {
   BackendText at = text;
   std::set<std::string> above;
@@ -51,11 +59,14 @@ Result<std::string> expand(const BackendText& text, Config& config, bool replace
       if (!inner.empty() && !replace && inner != at.inner)
         return error(Code::kInvalidArgument,
                      "key '{}': given {}, and {} by the expression of a backend; keep one of them",
-                     backend_key(at.name), shown(list_text(inner)), shown(list_text(at.inner)));
+                     backend_key(at.name), shown(list_text(inner)), shown(list_text(at.inner)))
+            .with(Detail::kKey, backend_key(at.name))
+            .with(Detail::kGiven, list_text(inner));
       inner = std::move(at.inner);
     }
     if (inner.empty()) return text.name;
     const bool one = inner.size() == 1 && inner.front().filter.empty();
+    // A single name: what stands around it is written to the keys of its own in the next round.
     config[backend_key(at.name)] = one ? inner.front().name : list_text(inner);
     if (!one) return text.name;
     BackendText next = std::move(inner.front());
@@ -73,6 +84,8 @@ class Walk {
       return error(Code::kInvalidArgument,
                    "backend '{}' stands inside of itself; write a chain of different ones",
                    text.name);
+    // The path bounds the stack. Visits are counted, not names: lists in which each backend names
+    // the next one twice double with each level.
     if (path_.size() == kMaxNesting || ++visited_ > kMaxNames)
       return error(Code::kInvalidArgument,
                    "backend '{}': at most {} names inside of each other and {} names are allowed; "

@@ -25,7 +25,7 @@ Result<std::string> expand_stage(const BackendText& text, Config& config);
 /// The names of an expression.
 struct NamedBackends {
   std::set<std::string> names;
-  /// Of the parameters, "a::k" of `a(k=v)`, and of brackets, "a::backend" of `a[b]`.
+  /// Keys from parameters, "a::k" for `a(k=v)`, and from brackets, "a::backend" for `a[b]`.
   std::set<std::string> keys;
 };
 

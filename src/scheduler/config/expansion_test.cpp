@@ -51,6 +51,19 @@ TEST(Expansion, ContradictionsAreRefused) {
   const auto parameter = expand("A(k=2)", config);
   ASSERT_FALSE(parameter);
   EXPECT_THAT(parameter.error().message(), HasSubstr("key 'A::k'"));
+  EXPECT_EQ(parameter.error().detail(Detail::kKey), "A::k");
+  EXPECT_EQ(parameter.error().detail(Detail::kGiven), "1");
+}
+
+TEST(Expansion, AKeyThatCannotBeReadKeepsWhy) {
+  Config config = {{"A::backend", "B["}};
+  const auto refused = expand("A", config);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(refused.error().message(), "key 'A::backend'");
+  EXPECT_EQ(refused.error().detail(Detail::kKey), "A::backend");
+  EXPECT_EQ(refused.error().cause().code(), Code::kMalformed);
+  EXPECT_THAT(refused.error().cause().message(), HasSubstr("found the end"));
 }
 
 TEST(Expansion, AStageWinsOverItsSurroundings) {

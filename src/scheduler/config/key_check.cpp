@@ -56,6 +56,7 @@ class KeyCheck {
     return {};
   }
 
+  /// After the last add(): check() searches by halves.
   void sort() {
     std::ranges::sort(known_);
     const auto [from, to] = std::ranges::unique(known_);
@@ -118,6 +119,7 @@ class KeyCheck {
   }
 
   /// The key whose expression has this name.
+  /// For a message only: a name that is a part of another may lead to that one's key.
   std::string naming_key(std::string_view name) const {
     for (const auto& [key, value] : settings_)
       if ((key == "backend" || key.ends_with("::backend")) && value.find(name) != std::string::npos)

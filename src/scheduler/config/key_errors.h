@@ -17,10 +17,11 @@ class KeyErrors {
 
   explicit KeyErrors(PlaceOf place = {}) : place_(std::move(place)) {}
 
-  /// kInvalidArgument with the details "given" and "allowed". `next` is the next step.
+  /// kInvalidArgument with the details "key", "given" and "allowed". `next` is the next step.
   Failure refuse(std::string_view key, std::string_view given, std::string_view allowed,
                  std::string_view next) const;
-  /// The message of `why`, after place and key.
+  /// The message of `why` after place and key, or after the place alone where its detail "key" says
+  /// that it names one. Its details and its cause stay.
   Failure refuse(std::string_view key, const Status& why, Code code = Code::kInvalidArgument) const;
 
  private:

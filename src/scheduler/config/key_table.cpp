@@ -12,6 +12,7 @@
 namespace corelane::scheduler {
 namespace {
 
+// Items of a call are counted in 32 bits (Range).
 constexpr std::uint64_t kCall = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kHour = 3'600'000;  // ms
@@ -162,6 +163,8 @@ constexpr std::array<std::string_view, 4> kChain = {"BaselineSchedule", "Fusion"
                                                     "ContrastInstances", "InstanceThread"};
 constexpr std::array<std::string_view, 6> kReserved = {"global", "node_name", "data",
                                                        "result", "context",   "event"};
+// Keys of the original that speak of other nodes: they are refused as not supported, not as typing
+// errors.
 constexpr std::array<std::string_view, 10> kSeveralNodes = {"next",
                                                             "map",
                                                             "filter",
@@ -184,6 +187,7 @@ bool is_choice(std::string_view choices, std::string_view text) noexcept {
 
 bool is_number_of(const Key& key, std::string_view text) noexcept {
   const auto number = parse_number<double>(text);
+  // "nan" compares false with every bound, and -0 would pass as 0.
   if (!number || !std::isfinite(*number) || std::signbit(*number)) return false;
   if (key.kind == KeyKind::kShare && *number == 0) return false;
   return *number <= static_cast<double>(key.high);

@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t kMaxDots = 32;
 constexpr std::size_t kLongestName = 128;
 
+/// Line `number`, from 1; empty where the text has fewer.
 std::string_view line_of(std::string_view text, std::size_t number) noexcept {
   for (; number > 1; --number) {
     const std::size_t end = text.find('\n');
@@ -74,6 +75,7 @@ class NodeReader {
     CORELANE_TRY(check_text());
     toml::parse_result parsed = toml::parse(text_);
     if (!parsed) return syntax_error(parsed.error());
+    // `node_` points into `parsed` from here on.
     CORELANE_TRY(read_global(parsed.table()));
     CORELANE_TRY(read_node());
     const KeyErrors errors([this](std::string_view key) { return place_of_key(key); });
@@ -125,6 +127,7 @@ class NodeReader {
     if (has_bare_scope(line_of(text_, at.line)))
       return error(Code::kMalformed,
                    "{}a key with '::' must be in quotes; write \"A::key\" = \"value\"", where);
+    // It may hold line breaks, and quotes the text; a message has one line.
     std::string what(problem.description());
     std::ranges::replace_if(
         what, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
@@ -171,7 +174,8 @@ class NodeReader {
       if (known != nullptr && known->global_only)
         return error(Code::kInvalidArgument,
                      "{}key '{}': given in table {}; allowed is above all tables; move it there",
-                     place(key.source().begin), key.str(), shown(name_));
+                     place(key.source().begin), key.str(), shown(name_))
+            .with(Detail::kKey, key.str());
       if (value.is_table())
         return error(Code::kUnsupported,
                      "{}table {} stands inside of table {}: pipelines of several nodes are not "
@@ -207,7 +211,8 @@ class NodeReader {
       return error(Code::kInvalidArgument,
                    "{}key {}: given {}; allowed is a text, a number, true or false; write several "
                    "values as one text with '&' between them",
-                   place(at), shown(key.str(), '\''), kind_of(value));
+                   place(at), shown(key.str(), '\''), kind_of(value))
+          .with(Detail::kKey, key.str());
     config_.insert_or_assign(std::string(key.str()), *std::move(text));
     places_.insert_or_assign(std::string(key.str()), at);
     return {};

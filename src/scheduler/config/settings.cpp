@@ -49,6 +49,7 @@ Result<NodeSettings> read_settings(const Config& config, const BackendRegistry& 
 
 Result<NodeSettings> change_settings(const NodeSettings& settings, const Config& changes,
                                      const BackendRegistry& registry) {
+  // Without places: changes come from a call, not from a file.
   const KeyErrors errors;
   Config merged = settings.settings;
   for (const auto& [name, value] : changes) {
@@ -62,6 +63,7 @@ Result<NodeSettings> change_settings(const NodeSettings& settings, const Config&
     return errors.refuse("instance_num", merged.at("instance_num"),
                          fmt::format("1 to {} parts, as there are groups", settings.groups.size()),
                          "make a new pipeline for other groups");
+  // The name is no setting, so that reading them anew gives the default one.
   changed.name = settings.name;
   return changed;
 }

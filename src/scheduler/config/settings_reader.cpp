@@ -32,7 +32,7 @@ bool is_expression(std::string_view key) noexcept {
   return key == "backend" || key.ends_with("::backend");
 }
 
-/// What a checked text says.
+/// What a checked text says: check_values() has refused every text that would not parse.
 template <class T>
 T number(const std::string& text) {
   return parse_number<T>(text).value_or(T{});
@@ -50,6 +50,8 @@ class SettingsReader {
   }
 
   Result<NodeSettings> read() {
+    // In this order: values are checked before they are parsed, the names of all backends are known
+    // before keys are held against them, and ranges are compared once `A(k=v)` stands in the keys.
     CORELANE_TRY(split_all());
     CORELANE_TRY(check_values());
     CORELANE_TRY(read_scheduler());
@@ -235,13 +237,15 @@ class SettingsReader {
     return {};
   }
 
-  /// Of a group, where it says so.
+  /// A bound of a group, `otherwise` where the group does not set it.
   static std::uint32_t bound(const GroupSettings& group, std::string_view key,
                              std::uint32_t otherwise) {
     const auto found = group.config.find(key);
     return found == group.config.end() ? otherwise : number<std::uint32_t>(found->second);
   }
 
+  /// Compares what the settings say alone. Ranges of the backends themselves are known after their
+  /// init(): BaselineSchedule::init() checks those.
   Status check_ranges() {
     bool serves_one = false;
     for (std::size_t i = 0; i < groups_; ++i) {
@@ -259,6 +263,7 @@ class SettingsReader {
       serves_one = serves_one || min == 1 || flag(text_of(group, "padding"));
     }
     if (serves_one) return {};
+    // The key is there: a group without a min has 1.
     return errors_.refuse("min", out_.settings.find("min")->second,
                           "1 in one group at least, since requests of one item come",
                           "add a group with min=1 by '&', or set padding=true");

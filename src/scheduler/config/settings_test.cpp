@@ -5,8 +5,10 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "scheduler/config/key_errors.h"
 #include "scheduler/config/key_table.h"
 #include "scheduler/config/testing/named_backends.h"
 
@@ -248,10 +250,51 @@ TEST_F(Settings, KeysOfOneBackend) {
   EXPECT_THAT(refusal({{"backend", "a"}, {"a::modle", "1"}, {"a::k", "1"}}), HasSubstr("a::modle"));
 }
 
+TEST(KeyErrors, DetailsAndCausesOfWhatIsRefusedStay) {
+  const KeyErrors errors([](std::string_view key) { return std::string(key) + ":3:1: "; });
+  const Status first = error(Code::kIo, "no disk").with(Detail::kLimit, 7);
+  const Status why = first.wrap(Code::kMalformed, "it is cut off").with(Detail::kNode, "n");
+  const Status plain = errors.refuse("min", why);
+  EXPECT_EQ(plain.code(), Code::kInvalidArgument);
+  EXPECT_EQ(plain.message(), "min:3:1: key 'min': it is cut off");
+  EXPECT_EQ(plain.detail(Detail::kKey), "min");
+  EXPECT_EQ(plain.detail(Detail::kNode), "n");
+  EXPECT_EQ(plain.detail(Detail::kLimit), "7");
+  EXPECT_EQ(plain.cause().code(), Code::kIo);
+  const Status named = errors.refuse("min", why.with(Detail::kKey, "a::k"), Code::kUnsupported);
+  EXPECT_EQ(named.code(), Code::kUnsupported);
+  EXPECT_EQ(named.message(), "min:3:1: it is cut off") << "the text names its key already";
+  EXPECT_EQ(named.detail(Detail::kKey), "a::k");
+  EXPECT_EQ(named.cause().code(), Code::kIo);
+}
+
+TEST_F(Settings, FailuresNameTheirKeyForPrograms) {
+  const std::vector<std::pair<std::string, Config>> wrong = {
+      {"min", {{"min", "0"}}},
+      {"instance_num", {{"instance_num", "1&&2"}}},
+      {"", {{"", "1&&2"}}},
+      {"backend", {{"backend", "A["}}},
+      {"A::backend", {{"A::backend", "a["}, {"backend", "A"}}},
+      {"Mine::backend", {{"Interpreter::backend", "Mine"}, {"Mine::backend", "a&b"}}},
+      {"Interpreter::env", {{"Interpreter::env", "x"}}}};
+  for (const auto& [key, config] : wrong) {
+    const auto settings = read(config);
+    ASSERT_FALSE(settings) << key;
+    const Status why = settings.error();
+    EXPECT_EQ(why.detail(Detail::kKey), key) << why.to_string();
+    const std::string begin = "key '" + key + "'";
+    EXPECT_TRUE(why.message().starts_with(begin)) << why.to_string();
+    EXPECT_EQ(why.message().find(begin, 1), std::string::npos) << why.to_string();
+  }
+}
+
 TEST_F(Settings, DuplicatesAreRefused) {  // A23
   EXPECT_THAT(refusal({{"backend", "SyncTensor[TensorrtTensor]"}, {"SyncTensor::backend", "a"}}),
               HasSubstr("keep one of them"));
-  EXPECT_THAT(refusal({{"backend", "a(k=1)"}, {"a::k", "2"}}), HasSubstr("key 'a::k'"));
+  const Status twice = read({{"backend", "a(k=1)"}, {"a::k", "2"}}).error();
+  EXPECT_TRUE(twice.message().starts_with("key 'a::k': given \"2\"")) << twice.message();
+  EXPECT_EQ(twice.detail(Detail::kKey), "a::k");
+  EXPECT_EQ(twice.detail(Detail::kGiven), "2");
   EXPECT_THAT(refusal({{"backend", "a(k=1,k=2)"}}), HasSubstr("stands twice"));
 }
 

@@ -6,6 +6,8 @@
 
 namespace corelane::scheduler {
 
+/// Waits for the calls that run, and for the callbacks of their answers. Whoever is in one of them
+/// leaves the end to another thread (NodeHandle).
 BaselineSchedule::~BaselineSchedule() {
   if (core_ == nullptr) return;
   (void)core_->shutdown(Shutdown::kCancel, kNever);
@@ -41,7 +43,10 @@ Status check_parts(const std::vector<Topology::Group>& groups, const NodeSetting
       return error(Code::kInvalidArgument,
                    "key 'instance_num': given {} for group {}, in which the stage of '{}' has {}; "
                    "leave the key out, or name ContrastInstances, which makes so many",
-                   settings.groups[g].instance_num, g + 1, stage, groups[g].instances);
+                   settings.groups[g].instance_num, g + 1, stage, groups[g].instances)
+          .with(Detail::kKey, "instance_num")
+          .with(Detail::kGiven, settings.groups[g].instance_num)
+          .with(Detail::kAllowed, groups[g].instances);
   return {};
 }
 
@@ -58,7 +63,8 @@ Status check_single_items(const std::vector<Topology::Group>& groups,
                "key 'min': no group takes a single item (the smallest min is {}), so that a "
                "request might wait without end; add a group with min = 1 by '&', or set "
                "padding = true",
-               least);
+               least)
+      .with(Detail::kKey, "min");
 }
 
 }  // namespace

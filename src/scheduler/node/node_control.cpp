@@ -16,6 +16,7 @@ bool NodeCore::cancel(const TicketPtr& ticket) {
       const TicketPtr part = split->tickets[i].lock();
       all = part != nullptr && cancel(part) && all;
     }
+    // True where each part left the line: what runs already may still have a result.
     return all;
   }
   Aftermath after;
@@ -49,7 +50,7 @@ RequestState NodeCore::state_of(const TicketState& ticket) const {
   return state == RequestState::kRunning ? state : RequestState::kWaiting;
 }
 
-/// Those whose outer request was cancelled.
+/// Cancels the requests whose outer request was cancelled.
 void NodeCore::cancel_unwanted(Aftermath& after) {
   for (const WaitingPtr& request : table_.line().all()) {
     const RequestPtr& outer = own(request)->outer;
@@ -79,6 +80,7 @@ void NodeCore::abort_running(Aftermath& after) {
 
 Status NodeCore::wait_idle(MutexLock& lock, TimePoint until) {
   ++blocked_;
+  // Counted before this look, since settle() notifies nobody where it counts none.
   while (!at_rest() && clock_->wait_until(lock.native(), changed_, until)) {
   }
   --blocked_;
@@ -143,6 +145,8 @@ Status NodeCore::shutdown(Shutdown how, TimePoint until) {
   return wait_idle(lock, until);
 }
 
+/// New instances are there before the table gives them calls. Old ones go when the table has no
+/// call on them any more, and gives them none.
 Status NodeCore::resize_group(std::uint32_t group, std::uint32_t instances) {
   const std::uint32_t before = stage_->groups()[group].instances;
   if (instances > before) CORELANE_TRY(stage_->resize(group, instances));
@@ -164,7 +168,9 @@ Status check_max_batch(const std::vector<Topology::Group>& groups, const NodeSet
                    "key 'max_batch': given {}, and group {} of backend '{}' takes {} items at "
                    "least; allowed is 0, or {} and more; raise max_batch, or leave it out",
                    settings.max_batch, g + 1, groups[g].backend, groups[g].range.min,
-                   groups[g].range.min);
+                   groups[g].range.min)
+          .with(Detail::kKey, "max_batch")
+          .with(Detail::kGiven, settings.max_batch);
   return {};
 }
 

@@ -18,6 +18,7 @@ std::vector<GatherGroup> groups_of(const Stage& stage, const NodeSettings& setti
   std::vector<GatherGroup> groups;
   for (const Topology::Group& group : stage.groups()) {
     const std::size_t g = groups.size();
+    // A stage of the user's may have more groups than the settings; these do not pad.
     groups.push_back(
         {group.range, group.instances, g < settings.groups.size() && settings.groups[g].padding});
   }
@@ -48,6 +49,7 @@ bool NodeCore::inside() const noexcept { return InstanceThread::current_owner() 
 
 TicketPtr NodeCore::new_ticket(Dict values, const RequestOptions& options, Callback on_done) {
   auto ticket = std::make_shared<TicketState>();
+  // A result is how success is told: one that the user gave would be taken for the backend's.
   values.erase(kResult);
   ticket->values = std::move(values);
   ticket->options = options;
@@ -136,6 +138,7 @@ Result<std::vector<TicketPtr>> NodeCore::make_parts(const TicketPtr& ticket) {
     parts.push_back(part);
   }
   ticket->is_split = true;
+  // Weakly: the parts hold `whole`, which holds this ticket.
   ticket->split = whole;
   return parts;
 }
@@ -165,6 +168,8 @@ Status NodeCore::enter_parts(MutexLock& lock, const TicketPtr& ticket,
                              const std::vector<TicketPtr>& parts, Aftermath& after) noexcept {
   try {
     CORELANE_TRY(admit(lock, ticket, after));
+    // Where memory runs out between two parts, those that have entered run for nobody: `whole`
+    // never gets all answers, and the refusal of the request stands.
     const TimePoint now = clock_->now();
     for (const TicketPtr& part : parts) {
       part->id = ++last_id_;
@@ -280,6 +285,7 @@ Status NodeCore::admit(MutexLock& lock, const TicketPtr& ticket, Aftermath& afte
   std::condition_variable room;
   const LinePlace place{order_of(*ticket, table_.settings().ageing), ticket->id};
   Status status = enter_in_turn(lock, ticket, Turn{place, &room}, after);
+  // It has not waited, so that nothing was let go for it and nobody waits for it to leave.
   if (turns_.erase(place) == 0) return status;
   table_.flush(hurries());
   wake();  // The next one may have room, too.
@@ -347,6 +353,7 @@ void NodeCore::refuse(const TicketPtr& ticket, RequestState how, Status why, Aft
 
 /// The table knows that it has ended. Its values come back but for those that a backend has.
 void NodeCore::end(const TicketPtr& ticket, RequestState how, Status why, Aftermath& after) {
+  // A backend may still have it, and can leave it out.
   if (ticket->request != nullptr) ticket->request->cancel();
   Answer answer{ticket, how, std::move(why), std::move(ticket->values)};
   ticket->values.clear();
@@ -355,6 +362,7 @@ void NodeCore::end(const TicketPtr& ticket, RequestState how, Status why, Afterm
 }
 
 void NodeCore::add(Answer answer, Aftermath& after) {
+  // Once for all answers of an Aftermath; settle() counts back after the last one.
   if (after.answers.empty()) ++delivering_;
   after.answers.push_back(std::move(answer));
 }
@@ -411,6 +419,8 @@ void NodeCore::prepare(Start& start, Aftermath& after) noexcept {
   try {
     next.call.batch.reserve(next.tickets.size() + start.padding);
     for (const TicketPtr& ticket : next.tickets) {
+      // From here on the values are the backend's. Where memory runs out half-way, the requests
+      // without one keep theirs, see outcome().
       ticket->request = std::make_shared<Request>(std::move(ticket->values), ticket->options);
       if (ticket->outer != nullptr) ticket->request->follow(ticket->outer);
       ticket->values.clear();
@@ -424,12 +434,14 @@ void NodeCore::prepare(Start& start, Aftermath& after) noexcept {
 }
 
 bool NodeCore::set_timer(TimePoint wake) noexcept {
+  // An earlier timer decides again, and then sets the one that is needed.
   if (wake == kNever || wake >= armed_) return true;
   try {
     const Clock::TimerId before =
         std::exchange(timer_, clock_->call_at(wake, [weak = weak_from_this()] {
           if (const auto self = weak.lock()) self->on_timer();
         }));
+    // After the new one: where there is no memory for that, the old one stays.
     if (armed_ != kNever) clock_->cancel(before);
     armed_ = wake;
     return true;
@@ -496,6 +508,7 @@ void NodeCore::settle(Aftermath& after) noexcept {
 
 void NodeCore::start(Aftermath::Call next) noexcept {
   StageCall call = std::move(next.call);
+  // The stage gets the batch; to end the call its place is enough.
   next.call.group = call.group;
   next.call.instance = call.instance;
   using Running = RunningCall<Aftermath::Call>;
@@ -604,6 +617,7 @@ void NodeCore::call_ended(const Aftermath::Call& call, const Status& status) noe
             error(Code::kCancelled, "request {} was cancelled", ticket->id), after);
     }
     for (const TicketPtr& ticket : call.tickets) {
+      // Answered early, or waiting again, which gave its request up above.
       if (ticket->state() != RequestState::kRunning) {
         if (ticket->state() != RequestState::kWaiting)
           after.requests.push_back(std::move(ticket->request));

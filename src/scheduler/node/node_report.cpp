@@ -44,6 +44,7 @@ std::string NodeCore::told(const Ending& ending) const {
                                  state_name(ending.how), ms(ending.ended - ending.submitted));
   if (!ending.why.empty()) text += ": " + ending.why;
   for (const BatchRecord& batch : table_.tally().records()) {
+    // Calls that are no longer recorded are left out of the story.
     if (std::ranges::find(batch.requests, ending.id) == batch.requests.end()) continue;
     text += fmt::format(
         "; waited {:.3f} ms, left in batch {} ({} items, {} of padding; {}) for group {}, instance "

@@ -154,6 +154,8 @@ void settle_plain(const NodeHandle& node, TicketState& ticket, Request& request,
   ticket.answer(why.ok() ? RequestState::kDone : RequestState::kFailed, why, std::move(values));
 }
 
+/// In the caller's thread: a scheduler of the program's own has no line. The ticket that is
+/// returned has its answer, also where the scheduler failed.
 TicketPtr run_plain(NodeHandle& node, Dict values, const RequestOptions& options) {
   auto ticket = std::make_shared<TicketState>();
   ticket->id = ++node.last_id;
@@ -251,6 +253,7 @@ bool Ticket::done() const { return state_ != nullptr && state_->done(); }
 
 Status Ticket::wait(TimePoint until) const {
   if (state_ == nullptr) return error(Code::kWrongState, "an empty ticket stands for no request");
+  // An answer that is there can be looked at anywhere, in forward() of the same pipeline too.
   if (done()) return state_->wait(until);
   if (const auto node = state_->node.lock(); node != nullptr && node->inside())
     return error(Code::kWrongState,
@@ -266,6 +269,7 @@ bool Ticket::cancel() const {
 
 Result<Dict> Ticket::take() const {
   if (state_ == nullptr) return error(Code::kWrongState, "an empty ticket stands for no request");
+  // It is one for all: taking from it would be seen by others.
   if (state_ == starved->ticket) return error(state_->wait(kNever));
   return state_->take();
 }
@@ -364,11 +368,13 @@ void Pipeline::run_all(std::span<Dict> requests, const RequestOptions& options,
       continue;
     }
     (*event)->ticket_.state_ = std::move(ticket);
+    // Last: who sees it reads the ticket without a lock.
     (*event)->given_.store(true, std::memory_order_release);
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (tickets[i] == nullptr) continue;
     answers[i] = tickets[i]->wait(kNever);
+    // Many share this ticket, which has no values: theirs went when no ticket could be made.
     if (tickets[i] == starved->ticket) continue;
     if (auto values = tickets[i]->take()) requests[i] = std::move(*values);
   }
@@ -387,6 +393,8 @@ Ticket Pipeline::submit(Dict request, const RequestOptions& options,
                   "a request of submit() has an \"event\", which only run() takes; wait for the "
                   "ticket, or call run()");
   if (!wrong.ok()) {
+    // It has its answer, and nothing of a node: the callback is called here, in the caller's
+    // thread.
     ticket.state_ = refused(std::move(wrong), std::move(request));
     if (on_done) run_callback("scheduler", "a callback of a request", on_done, ticket);
     return ticket;

@@ -124,7 +124,7 @@ Status join_results(const std::vector<Dict>& parts, std::any& result) {
     Tensors some = tensors_of(part.at(kResult));
     if (some.empty() || (!results.empty() && some.size() != results[0].size()))
       return error(Code::kBadResult,
-                   "the backend's results are no Tensors, so that those of a split request cannot "
+                   "the backend's results are not Tensors, so that those of a split request cannot "
                    "be joined; submit at most max() items a request");
     results.push_back(std::move(some));
   }
@@ -140,7 +140,7 @@ Status join_results(const std::vector<Dict>& parts, std::any& result) {
 
 namespace {
 
-/// Of the first part that has no result, or all results joined.
+/// The answer of the first part that has no result, or all results joined.
 SplitRequest::Answer answer_of(std::vector<SplitRequest::Answer>& all, Dict given) {
   const auto ran = [](const SplitRequest::Answer& each) {
     return each.how == RequestState::kDone || each.how == RequestState::kFailed;
@@ -158,6 +158,7 @@ SplitRequest::Answer answer_of(std::vector<SplitRequest::Answer>& all, Dict give
   std::any joined;
   Status wrong = no_throw("joining results", [&] { return join_results(parts, joined); });
   if (!wrong.ok()) return {RequestState::kFailed, std::move(wrong), std::move(given)};
+  // Keys beside data and result are those of the first part, as its backend left them.
   SplitRequest::Answer whole{RequestState::kDone, {}, std::move(parts.front())};
   whole.values[kData] = std::move(given[kData]);
   whole.values[kResult] = std::move(joined);
@@ -174,6 +175,7 @@ std::optional<SplitRequest::Answer> SplitRequest::ended(std::size_t part, std::u
     const MutexLock lock(mutex_);
     parts_[part] = {how, std::move(why), std::move(values), {id}};
     if (++done_ != parts_.size()) return std::nullopt;
+    // All parts have ended, and nobody comes again: the results are joined without the lock.
     all = std::move(parts_);
   }
   Answer whole{RequestState::kFailed, {}, {}};

@@ -21,8 +21,8 @@ Status check_split(const Dict& values, std::uint32_t items);
 /// for each size; the other values are copied. kOutOfRange for data that cannot be cut.
 Result<std::vector<Dict>> split_values(const Dict& values, const std::vector<std::uint32_t>& sizes);
 
-/// What fills a call up: a copy of one item of a request of `items`; of all of it where "data"
-/// cannot be cut.
+/// The values that fill up a call: one item of a request of `items`, or the whole request where
+/// "data" cannot be cut.
 Dict padding_of(const Dict& values, std::uint32_t items);
 
 /// Puts "result" of the parts, in their order, together along dimension 0. kBadResult where they do
@@ -39,15 +39,15 @@ class SplitRequest {
     RequestState how = RequestState::kDone;
     Status why;
     Dict values;
-    SureVector<std::uint64_t> parts{};  ///< Of the whole: the numbers of its parts.
+    SureVector<std::uint64_t> parts{};  ///< In the whole answer: the numbers of the parts.
   };
   const TicketPtr& whole() const noexcept { return whole_; }
-  /// A part has ended; once each. The whole answer with the last one: that of the first part, in
-  /// their order, that has no result.
+  /// A part has ended; called once for each. The last call returns the whole answer: all results
+  /// joined, or the answer of the first part, in their order, that has no result.
   std::optional<Answer> ended(std::size_t part, std::uint64_t id, RequestState how, Status why,
                               Dict values) noexcept;
 
-  /// Of the parts, which hold this object until they have ended; fixed before they enter.
+  /// The tickets of the parts, which hold this object until they end; fixed before they enter.
   std::vector<std::weak_ptr<TicketState>> tickets;
 
  private:

@@ -10,6 +10,7 @@ void TicketState::answer(RequestState how, Status why, Dict with) {
   values = std::move(with);
   {
     const MutexLock lock(mutex_);
+    // Under the lock: between a waiter's look and its sleep it would not be noticed.
     answered_.store(true, std::memory_order_release);
   }
   // Without the lock, which the thread that wakes needs. The caller holds the ticket.

@@ -25,7 +25,7 @@ struct TicketState final : Waiting {
   RequestPtr request;  ///< What a backend has.
   RequestPtr outer;    ///< Of a scheduler that is itself a backend: what it runs this one for.
   std::function<void(const Ticket&)> on_done;
-  std::shared_ptr<SplitRequest> whole;  ///< Of which it is a part; null: it is whole.
+  std::shared_ptr<SplitRequest> whole;  ///< The request it is a part of; null: it is whole.
   std::size_t part = 0;
   bool is_split = false;              ///< It has parts, and is not in the line itself.
   std::weak_ptr<SplitRequest> split;  ///< Its parts, until they have ended.

@@ -74,8 +74,10 @@ bool BatchCall::complete(std::size_t sample, Call& call, const Status& status) n
   if (!status.ok() && failed_.ok())
     failed_ = status.wrap(text_or_none([&] { return fmt::format("sample {}", sample); }));
   if (parts_.size() < samples) parts_.resize(samples);
+  // Empty for a sample that failed, and where the outputs were allocated whole.
   parts_[sample] = std::move(part);
   ++done_;
+  // True once: for the sample that ends last. After end() no more than those that were added come.
   return done_ == (ended_ ? added_ : samples);
 }
 

@@ -46,8 +46,8 @@ struct Call {
   std::vector<CallOutput> outputs;  ///< Each index at most once.
   /// Positions in `outputs` in the order asked for; empty: as they are.
   std::vector<std::size_t> order;
-  /// Of a binding. Its user may hold the binding meanwhile, and callbacks may want it: pending ones
-  /// do not hold the call up.
+  /// A call by a binding. Its user may hold the binding meanwhile, and callbacks may want it: the
+  /// call does not wait for pending callbacks.
   bool bound = false;
 };
 

@@ -59,8 +59,8 @@ struct FutureState {
   /// The first call decides; true for it.
   bool resolve(Result<Outputs> value) noexcept;
   bool resolved() const noexcept { return done.load(std::memory_order_acquire); }
-  /// Of a call whose session stayed in the parent process: it cannot be resolved any more, and its
-  /// mutex may be held by a thread that does not exist here.
+  /// Whether the session of the call stayed in the parent process: then the call cannot be resolved
+  /// any more, and its mutex may be held by a thread that does not exist here.
   bool lost() const noexcept { return !resolved() && fork_count() != made_after_forks; }
   /// True at once when it is lost.
   bool wait(TimePoint until);

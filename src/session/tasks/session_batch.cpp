@@ -113,6 +113,7 @@ Result<std::shared_ptr<FutureState>> submit_batch(SessionCore& core, std::vector
   // The thread that completes the last sample delivers the batch with it.
   if (status.ok()) return batch->future;
   // A failed submission calls nothing back: its status is the answer.
+  // Before end(), after which the last sample may deliver the batch in another thread.
   batch->callback = nullptr;
   if (batch->end(status)) core.deliver_batch(*batch, 0);
   cancel_batch(core, *batch);

@@ -31,7 +31,7 @@ class LentOutputs {
   void give(Outputs& outputs) const {
     for (const auto& [i, memory] : lent_) {
       Tensor& result = outputs[i];
-      // What lies behind the result is not the call's to write.
+      // What lies after the result is not the call's to write.
       const std::size_t bytes =
           storage_bytes(result.shape, result.dtype, result.layout).value_or(memory.size);
       std::memcpy(memory.data.get(), result.data.get(), std::min(bytes, memory.size));

@@ -42,7 +42,7 @@ class SessionThreads {
   }
 
   const std::shared_ptr<dispatch::CallbackThread> callbacks;
-  /// Of futures, and coroutines: so a callback may wait for what they do.
+  /// Runs continuations of futures and coroutines, so that a callback may wait for what they do.
   const std::shared_ptr<dispatch::CallbackThread> continuations;
   /// Submits tasks that the device's full line refused: a thread that starts tasks may not wait.
   const std::shared_ptr<dispatch::CallbackThread> room;

@@ -14,7 +14,10 @@ namespace {
 Status check_bound(const TensorDesc& output, const Shape& result, const Shape& bound) {
   if (bound.rank() == 0 || !bound.is_static() || fits_in(result, bound)) return {};
   return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", output.name,
-               result.to_string(), bound.to_string());
+               result.to_string(), bound.to_string())
+      .with(Detail::kOutput, output.name)
+      .with(Detail::kGiven, bound.to_string())
+      .with(Detail::kAllowed, result.to_string());
 }
 
 /// A view that has the tensor's shape until it is gone: a copy would be an allocation of each run.

@@ -25,7 +25,7 @@ class SessionWorker {
 
   std::int32_t core() const noexcept { return core_; }
   std::size_t index() const noexcept { return index_; }
-  /// Of the inputs of its last call; only where they may change.
+  /// The shapes of its last call's inputs; only where they may change.
   const std::vector<Shape>& shapes() const noexcept { return shapes_; }
 
   /// Cores of the runs to come; without them, its own again.
@@ -46,7 +46,7 @@ class SessionWorker {
 
   /// Memory of earlier results, kept for later ones. Any thread.
   std::size_t idle_bytes() const { return pool_.idle_bytes(); }
-  /// Of the last run(); zeros when it did not reach the device.
+  /// The times of the last run(); zeros when it did not reach the device.
   const RunTimes& times() const noexcept { return times_; }
 
  private:

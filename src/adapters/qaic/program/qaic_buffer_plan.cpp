@@ -44,6 +44,7 @@ BufferPlan::BufferPlan(std::shared_ptr<const QpcObject> qpc, std::size_t index)
     for (const IoMapping& mapping : program_.mappings) {
       const Dims& dims = mapping.shapes[k];
       Shape shape(std::vector<std::int64_t>(dims.begin(), dims.end()));
+      // It does not overflow: map_program() takes nothing of 4 GiB or more.
       const std::size_t bytes = shape.elements().value_or(0) * mapping.element_size;
       forms_.push_back({nullptr, bytes, mapping.dtype, std::move(shape), {}, {}});
       if (mapping.partial) continue;
@@ -115,8 +116,7 @@ Status BufferPlan::check_parts(const QBuffer* buffers, const SliceParts& parts,
     }
     const Box box = box_of(i, specialization, *parts[i]);
     if (const Status inside = box.check(); !inside.ok())
-      return error(inside.code(), "a slice of buffer {} ('{}'): {}", i, mapping(i).name,
-                   inside.message());
+      return inside.wrap(fmt::format("a slice of buffer {} ('{}')", i, mapping(i).name));
     if (box.bytes() != buffers[i].size)
       return error(
           Code::kInvalidArgument, "a slice {} of buffer {} ('{}') has {} bytes, {} are given{}",
@@ -134,8 +134,8 @@ Result<std::size_t> BufferPlan::choose_parts(const QBuffer* buffers, const Slice
   for (std::size_t k = 0; k < specializations(); ++k)
     if (k != now && check_parts(buffers, parts, missing, k).ok()) return k;
   if (specializations() == 1) return error(std::move(why));
-  return error(why.code(), "none of the {} specializations takes these buffers; of {}: {}",
-               specializations(), tuple_text(now), why.message());
+  return error(why.wrap(fmt::format("none of the {} specializations takes these buffers; of {}",
+                                    specializations(), tuple_text(now))));
 }
 
 Result<std::size_t> BufferPlan::choose_by_size(const QBuffer* buffers) const {
@@ -145,6 +145,8 @@ Result<std::size_t> BufferPlan::choose_by_size(const QBuffer* buffers) const {
   std::size_t found = specializations();
   const auto range = by_size_.equal_range(hash);
   for (auto at = range.first; at != range.second; ++at) {
+    // Hashes may collide, so that each is compared. Of several the first counts, in whatever order
+    // the table has them.
     bool right = at->second < found;
     for (std::size_t i = 0; i < count() && right; ++i) right = fits(i, at->second, buffers[i]);
     if (right) found = at->second;
@@ -199,6 +201,8 @@ Result<std::size_t> BufferPlan::find_by_dims(const QBuffer* buffers,
   std::uint64_t hash = kHashBegin;
   for (std::size_t i = 0; i < count(); ++i) {
     CORELANE_TRY(check_dims(buffers[i], dims[i], i));
+    // Partial ones may be left out, so that the hash does without them; matches() looks at those
+    // given.
     if (!mapping(i).partial) hash = hash_more(hash, numbers(dims[i]));
   }
   std::size_t found = specializations();

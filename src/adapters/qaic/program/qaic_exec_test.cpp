@@ -93,7 +93,7 @@ TEST(QaicExec, AWrongSizeIsRefusedAndNothingIsTouched) {
     }
   }
   EXPECT_EQ(bench.set({good.buffers[0]}), QS_INVAL) << "too few";
-  EXPECT_EQ(bench.run(), QS_SUCCESS) << "the buffers of before stay";
+  EXPECT_EQ(bench.run(), QS_SUCCESS) << "the earlier buffers stay";
   EXPECT_EQ(good.values[1], good.values[0]);
   EXPECT_THAT(memory, Each(0xa5));
 }
@@ -151,7 +151,7 @@ TEST(QaicExec, DescriptorsAreReadAndWrittenInPlace) {
     EXPECT_EQ(shared.data[1024], static_cast<float>(i) + 0.5F);
   }
   EXPECT_EQ(bench.set({shared.at(64), shared.at(8192)}), QS_INVAL) << "past the end";
-  EXPECT_EQ(bench.run(), QS_SUCCESS) << "the descriptors of before stay";
+  EXPECT_EQ(bench.run(), QS_SUCCESS) << "the earlier descriptors stay";
 }
 
 TEST(QaicExec, ADescriptorIsImportedOnce) {

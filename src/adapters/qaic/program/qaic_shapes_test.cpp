@@ -113,7 +113,7 @@ TEST(QaicShapes, EachTupleIsAllowedAndOneOffIsNot) {
       EXPECT_EQ(bench.set(t.buffers, dims), QS_INVAL) << "wrong rank";
     }
     EXPECT_EQ(bench.set(t.buffers, {{1, n}, {1, n}, {1, n}, {1, n}}, 2), QS_INVAL) << "element";
-    EXPECT_EQ(bench.run(), QS_SUCCESS) << "the buffers of before stay";
+    EXPECT_EQ(bench.run(), QS_SUCCESS) << "the earlier buffers stay";
   }
 }
 
@@ -197,7 +197,7 @@ TEST(QaicShapes, ADescriptorThatIsTooSmallMayBeLeftOutInALargerSpecialization) {
   EXPECT_EQ(four.values[3], (std::vector<float>{100, 101, 102, 103}));
 }
 
-/// What stayed bound did not count as left out: the list of before brought its buffer back.
+/// What stayed bound did not count as left out: the earlier list brought its buffer back.
 TEST(QaicShapes, WhatIsLeftOutStaysSoWhereOthersAreSet) {
   const ShapeBench bench({4});
   const Mapped file;

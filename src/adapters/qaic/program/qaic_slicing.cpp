@@ -1,5 +1,7 @@
 #include "adapters/qaic/program/qaic_slicing.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "adapters/qaic/profiling/qaic_profile_tap.h"
@@ -23,6 +25,7 @@ Status SlicingObject::match(std::size_t index) {
     const IoMapping& buffer = plan_->mapping(i);
     if (!expression.matches(buffer.name)) continue;
     any = true;
+    // An earlier rule has it. This one counts as matched all the same: its name is of a buffer.
     if (rule_of_[i] != kNone) continue;
     rule_of_[i] = index;
     if (rule.element_size != buffer.element_size)
@@ -52,7 +55,7 @@ Result<std::shared_ptr<SlicingObject>> SlicingObject::create(
   std::shared_ptr<SlicingObject> made(new SlicingObject(std::move(rules), std::move(plan)));
   for (std::size_t i = 0; i < count; ++i)
     if (const Status matched = made->match(i); !matched.ok())
-      return error(matched.code(), "BufferSpecs[{}]: {}", i, matched.message());
+      return error(matched.wrap(fmt::format("BufferSpecs[{}]", i)));
   return made;
 }
 

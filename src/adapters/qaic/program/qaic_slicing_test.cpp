@@ -41,7 +41,7 @@ ImportOptions past_options(const std::vector<std::int64_t>& lengths, bool state)
 const std::string kSpec = R"({"BufferSpecs": [{"Name": "past\\.0(_.*)?", "ElemSize": 4,
   "DimSpecs": [{"start": "batch_index"}, {"start": "ctx_start"}]}]})";
 
-/// Of the input alone.
+/// Slices the input alone.
 const std::string kInputSpec = R"({"BufferSpecs": [{"Name": "past\\.0", "ElemSize": 4,
   "DimSpecs": [{"start": "batch_index"}, {"start": "ctx_start"}]}]})";
 
@@ -255,10 +255,9 @@ TEST(QaicSlicing, WhatDoesNotFitIsRefusedByNameAndChangesNothing) {
     EXPECT_EQ(bench.give({1}, {whole(two)}, all, at), QS_INVAL);
     EXPECT_THAT(text(), HasSubstr(why));
   };
-  refused(
-      {1, 2}, SliceBench::at(1, 3),
-      "a slice of buffer 1 ('past.0'): dimension 1 begins at 3 with an extent of 2 elements, of "
-      "4; a start of 0 to 2 is allowed");
+  refused({1, 2}, SliceBench::at(1, 3),
+          "a slice of buffer 1 ('past.0'): caused by out_of_range: dimension 1 begins at 3 with an "
+          "extent of 2 elements, of 4; a start of 0 to 2 is allowed");
   refused({1, 2}, SliceBench::at(-1, 0), "dimension 0 begins at -1");
   refused({1, 5}, SliceBench::at(0, 0), "with an extent of 5 elements; at most 4 are allowed");
   refused({1, 1}, SliceBench::at(0, 0), "a slice [1, 1] of buffer 1 ('past.0') has 4 bytes, 8 are");
@@ -299,10 +298,10 @@ TEST(QaicSlicing, ASpecificationFitsItsProgram) {
            R"(, "DimSpecs": [)" + dims + "]}]}";
   };
   const std::string two = R"({"start": 0}, {"start": 0})";
-  EXPECT_THAT(bench.refusal("{"), HasSubstr("it is no JSON"));
+  EXPECT_THAT(bench.refusal("{"), HasSubstr("it is not JSON"));
   EXPECT_THAT(bench.refusal(entry("past", 4, two)),
-              HasSubstr("BufferSpecs[0]: 'past' is the whole name of no buffer; there are 'ids', "
-                        "'past.0', 'logits', 'past.0_RetainedState'"));
+              HasSubstr("BufferSpecs[0]: caused by invalid_argument: 'past' is the whole name of "
+                        "no buffer; there are 'ids', 'past.0', 'logits', 'past.0_RetainedState'"));
   EXPECT_THAT(bench.refusal(entry("past.*", 2, two)),
               HasSubstr("an ElemSize of 2; elements of buffer 1 ('past.0') have 4 bytes"));
   EXPECT_THAT(bench.refusal(entry("past.*", 4, R"({"start": 0})")),
