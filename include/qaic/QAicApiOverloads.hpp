@@ -15,6 +15,8 @@ inline void callShortLog(QLogLevel level, const char* message, void* userData) {
   reinterpret_cast<ShortLogCallback>(userData)(level, message);
 }
 
+/// What the library is to call for a callback of two parameters, which goes with it as its user
+/// data. A null callback stays null.
 inline QAicLogCallback longLog(ShortLogCallback callback) {
   return callback != nullptr ? &callShortLog : nullptr;
 }

@@ -36,11 +36,15 @@ struct ContextCallbacks {
 template <class T>
 class NumberedTable {
  public:
+  /// Keeps the object until remove(), and returns its number, which no other object ever gets. Any
+  /// thread.
   void* add(std::shared_ptr<const T> object) {
     const std::lock_guard<std::mutex> lock(mutex_);
     objects_.emplace(++last_, std::move(object));
     return reinterpret_cast<void*>(last_);
   }
+  /// Lets the object go; a call that has found it before may still use it. Does nothing where no
+  /// object has the number. Any thread.
   void remove(void* number) {
     std::shared_ptr<const T> gone;  // Destroyed with no lock held.
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -49,6 +53,7 @@ class NumberedTable {
     gone = std::move(found->second);
     objects_.erase(found);
   }
+  /// The object with this number; null where none has it. Any thread.
   std::shared_ptr<const T> find(void* number) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = objects_.find(reinterpret_cast<std::uintptr_t>(number));
@@ -69,9 +74,13 @@ class CallbackTable : public NumberedTable<ContextCallbacks> {
     return *table;
   }
 
+  /// The library calls this with a log line. It passes the line to the callback of the context with
+  /// this number, and does nothing once that context has gone. Any thread.
   static void log(QLogLevel level, const char* message, void* number) {
     if (const auto callbacks = instance().find(number)) callbacks->log(level, message);
   }
+  /// The library calls this with a failure. It passes that to the error handler of the context with
+  /// this number, and does nothing once that context has gone. Any thread.
   static void error(QAicContextID contextId, const char* errInfo, QAicErrorType errType,
                     const void* errData, size_t errDataSize, void* number) {
     if (const auto callbacks = instance().find(number))
@@ -178,6 +187,8 @@ class Context {
 
   /// Lines below the level do not reach the log callback. QL_WARN at first.
   QStatus setLogLevel(QLogLevel level) { return library().qaicSetLogLevel(context_, level); }
+  /// Stores the lowest level that reaches the log callback in `level`. It fails in a forked child
+  /// alone, with QS_ERROR.
   QStatus getLogLevel(QLogLevel& level) const {
     return library().qaicGetLogLevel(context_, &level);
   }
@@ -190,7 +201,9 @@ class Context {
   QAicContext* get() const noexcept { return context_; }
   /// Unique in the process. The error handler gets it.
   QAicContextID getId() const noexcept { return id_; }
+  /// Messages call it by this name: "Context". The reference is valid as long as the context.
   const std::string& objName() const noexcept { return name_; }
+  /// The text of objName(), with a 0 byte behind it. It is valid as long as the context.
   const char* objNameCstr() const noexcept { return name_.c_str(); }
 
  private:

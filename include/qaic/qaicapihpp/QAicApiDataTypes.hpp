@@ -71,6 +71,8 @@ using shStreamProfilingHandle = std::shared_ptr<StreamProfilingHandle>;
 struct BufferMapping {
   /// A mapping that stands for no buffer.
   BufferMapping() = default;
+  /// Fills in all fields and checks none. `place` is the index, `bytes` the size of the largest
+  /// specialization.
   BufferMapping(std::string name, uint32_t place, QAicBufferIoTypeEnum direction, uint32_t bytes,
                 bool partial, QAicBufferDataTypeEnum type)
       : bufferName(std::move(name)),
@@ -185,7 +187,9 @@ constexpr uint32_t bytesOfElement(QAicBufferDataTypeEnum type) noexcept {
 /// A buffer by its name.
 class BufferIdentifier {
  public:
+  /// `index` is the place among the buffers: inputs first, from 0. Nothing is checked.
   BufferIdentifier(std::string name, uint32_t index) : name_(std::move(name)), index_(index) {}
+  /// The buffer's name in the program. The reference is valid as long as this object.
   const std::string& getBufferName() const noexcept { return name_; }
   /// Its place among the buffers.
   uint32_t getBufferIndex() const noexcept { return index_; }
@@ -199,6 +203,8 @@ class BufferIdentifier {
 class BufferIdentifiers {
  public:
   BufferIdentifiers() = default;
+  /// Copies what it needs of `mappings` (Qpc::getBufferMappingsV2() gives them). A buffer without
+  /// shapes gets no dimensions. Throws std::bad_alloc.
   explicit BufferIdentifiers(const v2::BufferMappings& mappings) {
     for (const v2::BufferMapping& mapping : mappings) {
       identifiers_.emplace_back(mapping.bufferMapping.bufferName, mapping.bufferMapping.index);
@@ -207,6 +213,8 @@ class BufferIdentifiers {
       dimensions_.emplace_back(bytesOfElement(mapping.bufferMapping.dataType), std::move(dims));
     }
   }
+  /// One entry for each buffer, inputs first; empty where no mappings were given. The reference is
+  /// valid as long as this object.
   const std::vector<BufferIdentifier>& getBufferIdentifierVec() const noexcept {
     return identifiers_;
   }

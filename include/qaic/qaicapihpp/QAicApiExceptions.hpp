@@ -14,7 +14,9 @@ namespace qaic {
 class Exception : public std::exception {
  public:
   const char* what() const noexcept override { return msg_.c_str(); }
+  /// The text of what(). The reference is valid as long as the exception.
   const std::string& msg() const noexcept { return msg_; }
+  /// The code of the failure; never QS_SUCCESS where the classes throw.
   QStatus status() const noexcept { return status_; }
 
  protected:
@@ -32,6 +34,7 @@ class Exception : public std::exception {
 /// An object could not be made.
 class ExceptionInit : public Exception {
  public:
+  /// `msg` is the whole text of what(). `status` is the code, QS_ERROR where none is given.
   explicit ExceptionInit(std::string msg, QStatus status = QS_ERROR)
       : Exception(std::move(msg), status) {}
 
@@ -43,6 +46,7 @@ class ExceptionInit : public Exception {
 /// An object could not do what was asked of it.
 class ExceptionRuntime : public Exception {
  public:
+  /// `msg` is the whole text of what(). `status` is the code, QS_ERROR where none is given.
   explicit ExceptionRuntime(std::string msg, QStatus status = QS_ERROR)
       : Exception(std::move(msg), status) {}
 };
@@ -51,6 +55,7 @@ class ExceptionRuntime : public Exception {
 /// failure.
 class ExceptionNullPtr : public Exception {
  public:
+  /// `msg` is the whole text of what(). `status` is the code, QS_INVAL where none is given.
   explicit ExceptionNullPtr(std::string msg, QStatus status = QS_INVAL)
       : Exception(std::move(msg), status) {}
 
@@ -64,6 +69,8 @@ namespace rt {
 /// A factory failed; the text begins with the class.
 class CoreExceptionInit : public ExceptionInit {
  public:
+  /// what() becomes "<name>: <msg>", or `name` where `msg` is empty; `name` is the class that could
+  /// not be made. `status` is the code, QS_ERROR where none is given.
   explicit CoreExceptionInit(const std::string& name, const std::string& msg = "",
                              QStatus status = QS_ERROR)
       : ExceptionInit(name, msg, status) {}
@@ -72,6 +79,7 @@ class CoreExceptionInit : public ExceptionInit {
 /// A method failed that returns no code.
 class CoreExceptionRuntime : public ExceptionRuntime {
  public:
+  /// `msg` is the whole text of what(). `status` is the code, QS_ERROR where none is given.
   explicit CoreExceptionRuntime(const std::string& msg, QStatus status = QS_ERROR)
       : ExceptionRuntime(msg, status) {}
 };
@@ -79,6 +87,8 @@ class CoreExceptionRuntime : public ExceptionRuntime {
 /// For catch clauses of clients, as ExceptionNullPtr.
 class CoreExceptionNullPtr : public ExceptionNullPtr {
  public:
+  /// what() becomes "<name>: <msg>", or `name` where `msg` is empty. `status` is the code, QS_INVAL
+  /// where none is given.
   explicit CoreExceptionNullPtr(const std::string& name, const std::string& msg = "",
                                 QStatus status = QS_INVAL)
       : ExceptionNullPtr(name, msg, status) {}

@@ -139,7 +139,10 @@ class ExecObj : public Logger {
 
   /// Unique in the process, unless setId() gave another. Not while another thread asks for it.
   void setId(QAicExecObjID id) noexcept { id_ = id; }
+  /// The number that setId() gave, else the library's, which is unique in the process. Not while
+  /// another thread sets it.
   QAicExecObjID getId() const noexcept { return id_; }
+  /// The program that it was made with, which it keeps; never null. Any thread.
   const shProgram& getProgram() const noexcept { return program_; }
   /// For the C functions.
   QAicExecObj* get() const noexcept { return execObj_; }

@@ -20,6 +20,8 @@ namespace qaic::rt {
 
 class FileWriter : public Logger {
  public:
+  /// Files go to the folder `outputBasePath`; ".": the working folder. It is not looked at before a
+  /// file is written; setOutputPath() checks its own.
   explicit FileWriter(std::string outputBasePath = ".")
       : Logger(nullptr, "FileWriter"), folder_(std::move(outputBasePath)) {}
 
@@ -66,6 +68,7 @@ class FileWriter : public Logger {
   /// this thread fail instead.
   class NoFileSizeSignal {
    public:
+    /// Holds SIGXFSZ back in this thread, until the destructor.
     NoFileSizeSignal() {
       sigemptyset(&signal_);
       sigaddset(&signal_, SIGXFSZ);

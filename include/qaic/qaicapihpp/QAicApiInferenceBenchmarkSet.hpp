@@ -132,12 +132,14 @@ class InferenceBenchmarkSet : public Logger {
   /// True once; false again when it goes.
   class Running {
    public:
+    /// Makes the flag true. Where it was true already, this object changes nothing.
     explicit Running(std::atomic<bool>& flag) : flag_(flag), mine_(!flag.exchange(true)) {}
     ~Running() {
       if (mine_) flag_ = false;
     }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
+    /// Whether this object made the flag true; false while another run has it.
     bool mine() const noexcept { return mine_; }
 
    private:

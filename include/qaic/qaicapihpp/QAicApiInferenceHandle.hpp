@@ -54,6 +54,8 @@ class InferenceHandle : public Logger {
     if (busy_) detail::buffersAsked("InferenceHandle::getBuffers", buffers_);
     return buffers_;
   }
+  /// What setBufferDimensions() set: bytes of an element and dimensions of each buffer. Empty, as
+  /// at first and after InferenceSet::submit() of a vector: the program's own.
   const BufferDimensions& getBufferDimensions() const noexcept { return dimensions_; }
 
   /// The id of the last submit().
@@ -81,6 +83,7 @@ class InferenceHandle : public Logger {
   /// The right to change a handle, for one call.
   class OneUser {
    public:
+    /// Takes the right where no other call, and no inference, has it.
     explicit OneUser(std::atomic<bool>& busy) noexcept
         : busy_(busy), alone_(!busy.exchange(true)) {}
     ~OneUser() {
@@ -88,6 +91,7 @@ class InferenceHandle : public Logger {
     }
     OneUser(const OneUser&) = delete;
     OneUser& operator=(const OneUser&) = delete;
+    /// Whether this call has the right; without it the handle must not be changed.
     explicit operator bool() const noexcept { return alone_; }
 
    private:
@@ -161,9 +165,9 @@ class InferenceHandle : public Logger {
   size_t inputs_ = 0;
   std::vector<QBuffer> buffers_;
   BufferDimensions dimensions_;
-  shInferenceVector vector_;  ///< The owner of buffers_, where one was given.
+  shInferenceVector vector_;           ///< The owner of buffers_, where one was given.
   std::atomic<bool> covering_{false};  ///< See InferenceSet::setCovering().
-  bool changed_ = true;  ///< The library has not these buffers and dimensions yet.
+  bool changed_ = true;                ///< The library has not these buffers and dimensions yet.
   uint32_t index_;
   std::atomic<uint64_t> id_{0};
   std::atomic<bool> busy_{false};  ///< From submit() until it was collected, and while it is set.

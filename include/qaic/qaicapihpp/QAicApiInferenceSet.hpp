@@ -22,13 +22,18 @@ namespace qaic::rt {
 /// none.
 class DeviceChoice {
  public:
+  /// No device is named, as with -1.
   DeviceChoice(std::nullopt_t = std::nullopt) noexcept {}
+  /// The device with this number; -1 names none. The set's factory throws, with QS_NODEV, where the
+  /// context does not have it.
   DeviceChoice(QID device) noexcept : device_(device) {}
+  /// The same; an empty optional names none.
   DeviceChoice(std::optional<QID> device) noexcept : device_(device.value_or(-1)) {}
   /// Throws CoreExceptionInit, QS_INVAL, for a text of anything but numbers.
   DeviceChoice(const std::string& device)
       : mapping_(isMapping(device) ? device : std::string()),
         device_(mapping_.empty() ? parse(device) : -1) {}
+  /// The same; an empty optional names none.
   DeviceChoice(const std::optional<std::string>& device)
       : DeviceChoice(device ? DeviceChoice(*device) : DeviceChoice()) {}
   /// -1: none, or several.
@@ -78,12 +83,15 @@ class InferenceSet : public Logger {
     set->begin(static_cast<size_t>(setSize) * numActivations, dmaVectors);
     return set;
   }
+  /// The same without buffers: those of a handle are set before its first submit(). By default one
+  /// activation with 10 handles, on the first device that has room.
   static shInferenceSet Factory(const shContext& context, const shQpc& qpc,
                                 const DeviceChoice& device = {}, uint32_t setSize = 10,
                                 uint32_t numActivations = 1,
                                 const InferenceSetProperties* properties = nullptr) {
     return Factory(context, qpc, device, setSize, numActivations, NoVectors{}, properties, false);
   }
+  /// The same with properties by reference. Handles have no buffers at first.
   static shInferenceSet Factory(const shContext& context, const shQpc& qpc,
                                 const DeviceChoice& device, uint32_t setSize,
                                 uint32_t numActivations, const InferenceSetProperties& properties) {
@@ -124,8 +132,8 @@ class InferenceSet : public Logger {
   }
   /// Waits for an available handle and begins an inference with the vector's buffers, whatever
   /// dimensions and covering the handle had before; the vector is kept. Of a partial input that it
-  /// has shorter, or leaves out, the rest is what the handle had there before. The codes of getAvailable()
-  /// and submit(); after a failure the handle is available again.
+  /// has shorter, or leaves out, the rest is what the handle had there before. The codes of
+  /// getAvailable() and submit(); after a failure the handle is available again.
   QStatus submit(const shInferenceVector& vector, uint64_t id = 0) {
     if (vector == nullptr) return refuse(QS_INVAL, "the InferenceVector is null");
     const shState state = state_;
@@ -157,6 +165,8 @@ class InferenceSet : public Logger {
   QStatus getCompletedId(shInferenceHandle& handle, uint64_t id) {
     return completedId(state_, handle, id, QAIC_WAIT_FOREVER);
   }
+  /// Waits no longer than this; then QS_TIMEDOUT and a null handle. QS_INVAL at once, too, where no
+  /// inference of the id is in flight or completed.
   template <class Rep, class Period>
   QStatus getCompletedId(shInferenceHandle& handle, uint64_t id,
                          std::chrono::duration<Rep, Period> timeout) {

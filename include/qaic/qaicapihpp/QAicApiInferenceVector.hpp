@@ -85,6 +85,8 @@ class InferenceVector : public Logger {
                                    const std::vector<std::string>& fileSet) {
     return fileSet.empty() ? Factory(mappings) : ofFiles(mappings, {}, fileSet);
   }
+  /// The same for the first program of a container. A file may have the size of any shape of its
+  /// buffer. QS_INVAL also where `qpc` is null.
   static shInferenceVector Factory(const shQpc& qpc, const std::vector<std::string>& fileSet) {
     detail::checkGiven("InferenceVector", qpc != nullptr, "Qpc");
     if (fileSet.empty()) return Factory(qpc);

@@ -2,7 +2,8 @@
 /// learn early whether it is there.
 ///
 /// The first call opens the path in the environment variable QAIC_LIB; without it "libQAic.so", as
-/// the dynamic loader finds it, and always that in a set-uid or set-gid program. The library stays loaded until the process ends.
+/// the dynamic loader finds it, and always that in a set-uid or set-gid program. The library stays
+/// loaded until the process ends.
 #pragma once
 
 #include <dlfcn.h>

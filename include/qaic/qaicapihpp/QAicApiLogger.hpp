@@ -17,6 +17,8 @@ class Logger {
   /// Collects one line; written where it ends.
   class Line {
    public:
+    /// Begins an empty line, which `logger` writes when this object ends; it must live until then.
+    /// An empty line is not written. One thread at a time.
     Line(const Logger& logger, QLogLevel level) : logger_(logger), level_(level) {}
     ~Line() {
       try {
@@ -26,11 +28,13 @@ class Logger {
     }
     Line(const Line&) = delete;
     Line& operator=(const Line&) = delete;
+    /// Adds `data` to the line, as a std::ostream prints it.
     template <class T>
     Line& operator<<(const T& data) {
       text_ << data;
       return *this;
     }
+    /// Applies a manipulator of std::ostream: std::endl adds a line end, and writes nothing yet.
     Line& operator<<(std::ostream& (*manipulator)(std::ostream&)) {
       manipulator(text_);
       return *this;
@@ -44,6 +48,8 @@ class Logger {
 
   /// Without a context: lines of QL_WARN and above go to the error stream.
   Logger() = default;
+  /// Lines go to the log of `context`, which is not kept alive. Where it is null or has gone, lines
+  /// of QL_WARN and above go to the error stream.
   explicit Logger(const shContext& context) : context_(context) {}
   virtual ~Logger() = default;
   Logger(const Logger&) = delete;
@@ -51,15 +57,20 @@ class Logger {
 
   /// `logger.log(QL_INFO) << "read " << count << " files";`
   Line log(QLogLevel level) const { return Line(*this, level); }
+  /// Writes `msg` as a line of QL_ERROR. Without a context it goes to the error stream.
   virtual void logError(std::string msg) { write(QL_ERROR, msg); }
+  /// Writes `msg` as a line of QL_WARN. Without a context it goes to the error stream.
   virtual void logWarn(std::string msg) { write(QL_WARN, msg); }
+  /// Writes `msg` as a line of QL_INFO. Without a context it is dropped.
   virtual void logInfo(std::string msg) { write(QL_INFO, msg); }
+  /// Writes `msg` as a line of QL_DEBUG. Without a context it is dropped.
   virtual void logDebug(std::string msg) { write(QL_DEBUG, msg); }
 
   /// The context is not kept alive by it.
   void setContext(const shContext& context) { context_ = context; }
   /// What it is called in messages: its class, or the name that its maker gave.
   const std::string& objName() const noexcept { return name_; }
+  /// The text of objName(), with a 0 byte behind it. It is valid as long as the object.
   const char* objNameCstr() const noexcept { return name_.c_str(); }
 
  protected:

@@ -20,10 +20,13 @@ namespace detail {
 
 class ProfilingCallbackTable : public NumberedTable<ProfilingCallback> {
  public:
+  /// The table of the process. It is never destroyed, since handles may be left at exit.
   static ProfilingCallbackTable& instance() {
     static auto* const table = new ProfilingCallbackTable;
     return *table;
   }
+  /// The library calls this with a report of `size` bytes. It passes a copy to the callback with
+  /// this number, and does nothing once the callback's handle has gone. Any thread.
   static void report(const char* text, size_t size, void* number) {
     if (const auto callback = instance().find(number)) (*callback)(std::string(text, size));
   }
@@ -32,6 +35,7 @@ class ProfilingCallbackTable : public NumberedTable<ProfilingCallback> {
 /// A callback in the table; none where it is empty.
 class ProfilingCallbackNumber {
  public:
+  /// Puts the callback into the table, until the destructor; an empty one gets no number.
   explicit ProfilingCallbackNumber(ProfilingCallback callback)
       : number_(callback ? ProfilingCallbackTable::instance().add(
                                std::make_shared<const ProfilingCallback>(std::move(callback)))
@@ -39,9 +43,11 @@ class ProfilingCallbackNumber {
   ~ProfilingCallbackNumber() { ProfilingCallbackTable::instance().remove(number_); }
   ProfilingCallbackNumber(const ProfilingCallbackNumber&) = delete;
   ProfilingCallbackNumber& operator=(const ProfilingCallbackNumber&) = delete;
+  /// The function that the library is to call; null where there is no callback.
   QAicProfilingCallback function() const noexcept {
     return number_ != nullptr ? &ProfilingCallbackTable::report : nullptr;
   }
+  /// The number, which the library holds as user data; null where there is no callback.
   void* get() const noexcept { return number_; }
 
  private:

@@ -104,6 +104,7 @@ class Program : public Logger {
   }
   /// Its device, as passed; devMapping names several.
   QID getQid() const noexcept { return device_; }
+  /// The context that it was made in, which it keeps; never null.
   const shContext& getContext() const noexcept { return context_; }
   /// For the C functions.
   QAicProgram* get() const noexcept { return program_; }

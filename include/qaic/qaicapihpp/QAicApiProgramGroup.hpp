@@ -27,13 +27,13 @@ class ProgramGroup : public Logger {
   }
 
   /// The first program of `qpc`, which enable() loads and activates; it keeps the group. Null
-  /// `properties`: the defaults. Throws CoreExceptionInit: QS_BUSY (the group is enabled), QS_INVAL,
-  /// QS_UNSUPPORTED (devMapping).
+  /// `properties`: the defaults. Throws CoreExceptionInit: QS_BUSY (the group is enabled),
+  /// QS_INVAL, QS_UNSUPPORTED (devMapping).
   shProgram addProgram(const shQpc& qpc, const QAicProgramProperties* properties = nullptr) {
     detail::checkGiven("ProgramGroup", qpc != nullptr, "Qpc");
     QAicProgram* made = nullptr;
-    detail::checkInit("ProgramGroup", library().qaicProgramGroupAddProgram(owner_->group, qpc->get(),
-                                                                           &made, properties));
+    detail::checkInit("ProgramGroup", library().qaicProgramGroupAddProgram(
+                                          owner_->group, qpc->get(), &made, properties));
     return shProgram(new Program(context_, device_, qpc, made, owner_));
   }
   /// How a program of this group takes its turns. QS_INVAL (of another group, null, a number out of
@@ -71,8 +71,7 @@ class ProgramGroup : public Logger {
 
   /// Fills in the defaults: control path, oversubscription.
   static void initProperties(QAicProgramGroupProperties& properties) {
-    detail::checkInit("ProgramGroup",
-                      library().qaicProgramGroupPropertiesInitDefault(&properties));
+    detail::checkInit("ProgramGroup", library().qaicProgramGroupPropertiesInitDefault(&properties));
   }
 
  private:

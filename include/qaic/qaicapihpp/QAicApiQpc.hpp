@@ -44,6 +44,7 @@ class DataBuffer {
   /// The other one has nothing afterwards.
   DataBuffer(DataBuffer&& other) noexcept
       : buffer_(std::exchange(other.buffer_, T{})), data_(std::exchange(other.data_, {})) {}
+  /// Frees what it has and takes the memory of the other one, which has nothing afterwards.
   DataBuffer& operator=(DataBuffer&& other) noexcept {
     DataBuffer taken(std::move(other));
     std::swap(buffer_, taken.buffer_);
@@ -51,6 +52,8 @@ class DataBuffer {
     return *this;
   }
 
+  /// The description for the C functions: the address, and the size in bytes. allocate(), release()
+  /// and a move replace it; shrinkBuffer() changes the size.
   const T& getBuffer() const noexcept { return buffer_; }
   /// Bytes.
   size_t size() const noexcept { return buffer_.size; }
@@ -71,6 +74,7 @@ class DataBuffer {
     show(size);
     return QS_SUCCESS;
   }
+  /// Frees the memory: size() is 0 and dataPtr() null afterwards.
   void release() noexcept {
     std::vector<uint8_t>().swap(data_);
     buffer_ = T{};
@@ -97,6 +101,7 @@ inline std::string pathOf(const std::string& basePath, const std::string& file) 
 /// A file with a container, read into memory. No base path: in the working folder.
 class QpcFile {
  public:
+  /// Names the file `basePath`/`qpcFilename`, and does not look at it: load() reads it.
   explicit QpcFile(const std::string& basePath, const std::string& qpcFilename = "programqpc.bin")
       : path_(detail::pathOf(basePath, qpcFilename)) {}
   QpcFile(const QpcFile&) = delete;
@@ -121,6 +126,7 @@ class QpcFile {
   }
   /// Empty before load().
   const QData& getBuffer() const noexcept { return buffer_.getBuffer(); }
+  /// The size() bytes that load() read; null before. Valid until the next load().
   const uint8_t* data() const noexcept { return buffer_.getBuffer().data; }
   /// Bytes.
   size_t size() const noexcept { return buffer_.size(); }
@@ -140,8 +146,8 @@ class Qpc {
     detail::checkInit("Qpc", library().qaicOpenQpc(&qpc, qpcBuf, qpcSize, makeCopy));
     return shQpc(new Qpc(qpc));
   }
-  /// The container in the file `basePath`/`qpcFilename`; no base path: in the working folder. Throws as the other, and QS_ERROR where
-  /// the file cannot be read.
+  /// The container in the file `basePath`/`qpcFilename`; no base path: in the working folder.
+  /// Throws as the other, and QS_ERROR where the file cannot be read.
   static shQpc Factory(const std::string& basePath,
                        const std::string& qpcFilename = "programqpc.bin") {
     QAicQpcObj* qpc = nullptr;

@@ -14,6 +14,7 @@ namespace qaic::rt {
 
 class Util : public Logger {
  public:
+  /// An object for lockDevice(), and for lines of its log: it opens no library and no device.
   Util() : Logger(nullptr, "Util") {}
 
   /// The numbers of the devices, from 0. Throws CoreExceptionInit where there is no library, as the
@@ -78,6 +79,8 @@ class UtilFs {
     return library().qaicSetLastErrorText(
         QS_ERROR, ("UtilFs: cannot make the folder '" + folder + "': " + error.message()).c_str());
   }
+  /// Whether a file or folder is at `path`, links followed. False also where the system does not
+  /// tell.
   static bool fileExists(const std::string& path) {
     std::error_code error;
     return std::filesystem::exists(path, error);
