@@ -124,11 +124,15 @@ def uncommented(text):
             for line in range(block.line + 1, block.end + 1):
                 inside[line] = True
     visible = {}
-    for block in blocks(text):
-        if block.kind == "scope" and re.search(r"\b(class|struct)\b", block.head):
+    every = blocks(text)
+    classes = [b for b in every if b.kind == "scope" and re.search(r"\b(class|struct)\b", b.head)]
+    for block in every:
+        if block in classes:
             public = "struct" in block.head.split("(")[0]
+            nested = {line for b in classes if b.line > block.line and b.end <= block.end
+                      for line in range(b.line, b.end + 1)}
             for line in range(block.line + 1, block.end):
-                if re.match(r"\s*(public|private|protected):", code[line - 1]):
+                if line not in nested and re.match(r"\s*(public|private|protected):", code[line - 1]):
                     public = "public" in code[line - 1]
                 visible[line] = public
         elif block.kind == "scope" and re.search(r"\bnamespace (detail|\{)", block.head + " {"):
@@ -149,7 +153,7 @@ def uncommented(text):
         before = code[above].strip() if above >= 0 else ""
         if before and not before.endswith((";", "{", "}", ":")) and not re.match(r"#|template", before):
             continue
-        rest = " ".join(code[number - 1:number + 4]).split(";")[0]
+        rest = re.split(r"[;{]", " ".join(code[number - 1:number + 4]))[0]
         if match.group(1).startswith("~") or re.search(r"\boverride\b|=\s*(default|delete)\s*$", rest):
             continue
         end = number

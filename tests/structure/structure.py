@@ -428,9 +428,9 @@ def check_classes(tree):
 
 
 def check_comments(tree):
-    """Each public function has a comment of its own."""
+    """Each public function has a comment of its own, those of the foreign APIs too."""
     for path in tree.code:
-        if path.startswith("include/corelane/"):
+        if path.startswith(("include/corelane/", *SPOKEN)):
             for name, line in code_shape.uncommented(tree.texts[path]):
                 yield f"{path}:{line}: {name} has no comment of its own: what, units, errors, thread rule"
 
@@ -482,15 +482,15 @@ STEP = re.compile(r"^(\d+)\. `([^`]+)` in `([^`]+)`", re.M)
 
 
 def body_of(tree, path, name):
-    """The text of function `name` of a file, or None."""
+    """What function `name` of a file does, without its own head, or None."""
     text, short = tree.texts.get(path, ""), name.split("::")[-1]
     if path.endswith(".py"):
         found = re.search(rf"^( *)(?:async )?def {short}\(.*?(?=^\1\S|\Z)", text, re.M | re.S)
-        return found.group(0) if found else None
+        return found.group(0).split(":\n", 1)[-1] if found else None
     rows = strip(text).split("\n")
     bodies = ["\n".join(rows[line - 1:line - 1 + lines]) for found, line, lines in code_shape.functions(text)
               if found.split("::")[-1] == short and ("::" not in name or found.endswith(name) or "::" not in found)]
-    return "\n".join(bodies) or None
+    return "\n".join(body.partition("{")[2] for body in bodies) or None
 
 
 def check_walks(tree):
@@ -510,7 +510,7 @@ def check_walks(tree):
             if body is None:
                 yield f"{page}: walk {letter}: {path} has no function {name}"
             elif at + 1 < len(steps) and steps[at + 1][0] != "1" \
-                    and not re.search(rf"\b{re.escape(steps[at + 1][1].split('::')[-1])}\b", body):
+                    and not re.search(rf"\b{re.escape(steps[at + 1][1].split('::')[-1])}\b\s*[(<]", body):
                 yield f"{page}: walk {letter}: {name} in {path} does not call {steps[at + 1][1]}"
 
 

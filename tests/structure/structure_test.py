@@ -299,6 +299,13 @@ class ShapeTest(TreeTest):
         text = HEADER + ("namespace c {\n/// A thing.\nclass X {\n public:\n  /// Says it.\n  int said() const;\n"
                          "  int one = 1;\n  int bare(int a);\n  ~X();\n  X(const X&) = delete;\n"
                          " private:\n  int hidden();\n};\n}\n")
+        for path in ("include/corelane/base/x.h", "include/qaic/QAicX.hpp", "include/rknn/rknn_x.h"):
+            self.assert_caught(structure.check_comments, {path: text}, f"{path}:10: bare")
+        self.assertEqual([], self.violations(structure.check_comments, {"src/adapters/qaic/x.h": text}))
+
+    def test_public_function_after_a_nested_class_or_before_a_deleted_one_needs_a_comment(self):
+        text = HEADER + ("/// A thing.\nclass X {\n public:\n  /// A part.\n  class Y {\n   private:\n    int a();\n"
+                         "  };\n  int bare() { return 1; }\n  X(const X&) = delete;\n};\n")
         self.assert_caught(structure.check_comments, {"include/corelane/base/x.h": text}, "bare")
 
     def test_rank_without_a_line_in_the_page_is_caught(self):
@@ -341,6 +348,14 @@ class ShapeTest(TreeTest):
                             ([("X::second", "src/base/two.cpp"), ("first", "src/base/one.cpp")], "does not call")):
             found = self.violations(structure.check_walks, self.walk(steps))
             self.assertIn(word, " ".join(found))
+
+    def test_walk_from_a_function_to_one_of_the_same_name_needs_a_call(self):
+        steps = [("X::run", "src/base/one.cpp"), ("Y::run", "src/base/two.cpp")]
+        for body, ok in (("", False), ("y.run();", True), ("int run = 1;", False)):
+            tree = self.walk(steps) | {"src/base/one.cpp": f"int X::run() {{\n  {body}\n}}\n",
+                                       "src/base/two.cpp": "int Y::run() {}\n"}
+            found = " ".join(self.violations(structure.check_walks, tree))
+            self.assertEqual(ok, "does not call" not in found, found)
 
     def test_walk_through_too_many_files_is_caught(self):
         steps = [("first", "src/base/one.cpp"), ("X::second", "src/base/two.cpp")]
