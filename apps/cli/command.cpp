@@ -63,6 +63,7 @@ int report_failure(const Status& status, bool json, Json found) {
 int print_outcome(const Global& global, const Json& found, const std::string& text,
                   const Result<int>& outcome) {
   if (!global.json) print(text);
+  // One JSON document: the failure goes into what was found until then.
   if (!outcome) return report_failure(outcome.error(), global.json, found);
   if (global.json) print_json(found);
   return *outcome;

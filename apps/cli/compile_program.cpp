@@ -300,6 +300,7 @@ Result<std::filesystem::path> output_of(const Arguments& a,
 
 Result<int> run(const Global& global, const Arguments& a) {
   // Wrong values are named before anything else is looked at.
+  // Checked for one network only: with several an item may begin with a part's name.
   if (auto options = options_of(a); !options && a.models.size() + a.parts.size() == 1)
     return error(options.error());
   CORELANE_ASSIGN(const auto sources, sources_of(a));

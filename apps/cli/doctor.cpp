@@ -46,7 +46,7 @@ std::string cpu_field(const std::string& key) {
   return {};
 }
 
-/// Those of the instruction sets that the kernels and the engine choose by.
+/// The instruction sets of this CPU that decide which code the kernels and the engine use.
 std::string cpu_features() {
   static const std::set<std::string> kShown{
       "sse4_2",   "avx2",  "avx512f", "avx512_vnni", "avx512_bf16", "avx_vnni", "amx_int8",

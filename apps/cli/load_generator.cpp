@@ -120,6 +120,7 @@ Status submit_one(SetRun& run, const SetHandle& handle, TimePoint due) {
     Context context = handle.context();
     CORELANE_TRY(run.load.prepare(context, number));
   }
+  // Also for one that is refused: the number of an inference is its place in this list.
   run.due.push_back(run.result.point.rate > 0 ? due : real_clock()->now());
   const Status sent = run.set.submit(handle, number);
   if (sent.ok()) return {};

@@ -18,6 +18,7 @@ Failure would_be_lost(const OutputFile& output, const std::string& what) {
 
 Status check_kept(const OutputFile& output, const ReadFiles& read) {
   std::error_code ec;
+  // What is not there, or is no file, cannot be lost.
   if (!fs::is_regular_file(output.path, ec)) return {};
   for (const fs::path& model : read.models)
     for (const fs::path& file : external_data_of(model, read.data_root))
@@ -55,6 +56,7 @@ Status check_outputs(const std::vector<OutputFile>& outputs, const ReadFiles& re
     CORELANE_TRY(check_kept(output, read));
     CORELANE_TRY(check_output(output.path.string(), output.option));
     std::error_code ec;
+    // A device or a pipe takes the output of several options.
     if (fs::exists(output.path, ec) && !fs::is_regular_file(output.path, ec)) continue;
     const fs::path real = fs::weakly_canonical(fs::absolute(output.path, ec), ec);
     const auto other =

@@ -18,7 +18,7 @@ struct OutputFile {
 /// What the command reads.
 struct ReadFiles {
   std::vector<std::filesystem::path> files;
-  /// Those of `files` that are, or may be, ONNX models with external data.
+  /// The files among `files` that are, or may be, ONNX models with external data.
   std::vector<std::filesystem::path> models;
   /// Where external data lie; empty: in the folder of each model.
   std::filesystem::path data_root;

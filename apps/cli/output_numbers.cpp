@@ -52,6 +52,7 @@ Json number_json(T value) {
 }  // namespace
 
 Result<Elements> elements_of(const TensorView& view) {
+  // Integers stay integers: a double holds them up to 2^53 only.
   if (view.dtype == DType::kU64) return converted<std::uint64_t>(view, DType::kU64);
   if (is_integer(view.dtype) || view.dtype == DType::kBool)
     return converted<std::int64_t>(view, DType::kI64);

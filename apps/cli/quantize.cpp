@@ -37,6 +37,7 @@ Json request_of(const std::string& model, const ImportOptions& import, const Qua
 Result<std::string> text_of(const Json& request) {
   for (const auto& [key, value] : request.items()) {
     const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    // What was replaced does not come back as it was.
     if (Json::parse(text) == value) continue;
     return error(Code::kInvalidArgument,
                  "--int8: {} {} is not UTF-8, and the quantizer takes UTF-8 only: rename it", key,

@@ -111,6 +111,7 @@ Status ReferenceEngine::run(const std::vector<common::Array>& inputs,
                             const std::vector<std::string>& exposed) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     CORELANE_TRY(common::write_npy(folder_.path() / fmt::format("in{}.npy", i), inputs[i].view()));
+  // The script reads in<i>.npy of this folder, and writes out<i>.npy for each output it computes.
   std::vector<std::string> words{options_.python, options_.script, reference_.string(),
                                  folder_.path().string()};
   words.insert(words.end(), exposed.begin(), exposed.end());

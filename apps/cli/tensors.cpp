@@ -72,6 +72,7 @@ Difference difference(const std::vector<double>& actual, const std::vector<doubl
       bad += alike ? 0 : 1;
       continue;
     }
+    // In halves: the difference of two large numbers may be beyond the type.
     half = std::max(half, std::fabs(a / 2 - b / 2));
     top = std::max(top, std::fabs(a));
     peak = std::max(peak, std::fabs(b));

@@ -523,7 +523,7 @@ int rknn_set_input_shape(rknn_context ctx, rknn_tensor_attr* attr);
 /// the combinations that RKNN_QUERY_INPUT_DYNAMIC_RANGE lists.
 /// Errors: PARAM_INVALID (null pointer, not every input), INPUT_INVALID (an attr names no input),
 /// FAIL (not listed; the log line has the list), MALLOC_FAIL, CTX_INVALID. After a failure the
-/// shapes are those of before.
+/// shapes stay as they were.
 int rknn_set_input_shapes(rknn_context ctx, uint32_t n_inputs, rknn_tensor_attr* attr);
 
 /// Makes writes of one side visible to the other; to the device it also says that B of a matrix

@@ -82,7 +82,7 @@ class RealClock final : public Clock {
   Mutex mutex_{LockRank::kClock};
   std::condition_variable changed_;
   TimerQueue timers_ CORELANE_GUARDED_BY(mutex_);
-  /// Of the timer thread; a past time while it runs calls.
+  /// Until when the timer thread sleeps; a past time while it runs calls.
   TimePoint sleeps_until_ CORELANE_GUARDED_BY(mutex_) = kNever;
   bool started_ CORELANE_GUARDED_BY(mutex_) = false;
 };

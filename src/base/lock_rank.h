@@ -55,7 +55,7 @@ enum class LockRank : std::uint16_t {
                          ///< host operators is changed.
   kDoorContext = 990,    ///< Orders the functions of one context. Anything may be taken under it.
 
-  kUnranked = 0xffff,  ///< Not checked: mutexes of tests.
+  kUnranked = 0xffff,  ///< Not checked: see docs/locks.md; and mutexes of tests.
 };
 
 }  // namespace corelane

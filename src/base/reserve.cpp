@@ -45,7 +45,7 @@ class Reserve {
 
   alignas(kUnit) std::array<std::byte, kUnit * kUnits> memory_;
   Mutex mutex_{LockRank::kReserve};
-  /// Of the block that begins there; 0: free, or within a block.
+  /// Units of the block that begins there; 0: free, or within a block.
   std::array<std::uint16_t, kUnits> length_ CORELANE_GUARDED_BY(mutex_){};
 };
 

@@ -44,7 +44,7 @@ struct WireField {
   float number_as_float() const noexcept;
 };
 
-/// Fields of one number and type that lie behind each other.
+/// Fields of one number and type that follow one another.
 struct WireRepeats {
   std::size_t count = 0;
   ByteSpan raw;  ///< Keys and contents, for copying.

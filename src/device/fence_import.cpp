@@ -120,7 +120,7 @@ class Watcher {
 struct Imported {
   Fence fence;
   std::uint64_t id = 0;  ///< 0: not watched.
-  /// Of the process that watches it: numbers are those of its watcher.
+  /// The process that watches it: numbers belong to that process's watcher.
   const std::uint64_t made_in = fork_count();
   ~Imported() { end_watch(id, made_in); }
   static void end_watch(std::uint64_t id, std::uint64_t made_in) noexcept {

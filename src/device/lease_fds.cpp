@@ -40,6 +40,7 @@ void in_child() {
   forks_ended.store(forks_begun.load());
 }
 
+// Not call_in_forked_child(): the thread that forks has to be counted before and after, too.
 [[maybe_unused]] const int kRegistered = pthread_atfork(&before_fork, &after_fork, &in_child);
 
 Place* add_place(int fd) {

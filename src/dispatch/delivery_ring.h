@@ -52,8 +52,8 @@ class DeliveryRing : public Deliverable {
     spare_.reserve(capacity_);
   }
 
-  /// Of these items the first of each `one_in` is kept. They come in groups, since each delivery
-  /// wakes a thread.
+  /// Adds items, of which the first of each `one_in` is kept. They come in groups, since each
+  /// delivery wakes a thread.
   template <class Given>
   Delivery add_sampled(Given&& item) {
     const MutexLock lock(mutex_);

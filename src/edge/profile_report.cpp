@@ -103,7 +103,7 @@ std::string text_of(const Json& json) {
   return json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
-/// Of the device's clock, in nanoseconds; 0: the inference did not come there.
+/// A stamp of the device's clock in nanoseconds; 0: the inference did not get that far.
 std::int64_t stamp(TimePoint t) { return t.time_since_epoch().count(); }
 
 Json summary(const std::vector<Duration>& times) {

@@ -23,7 +23,7 @@ std::string trace_report(const ProfileReport& report);
 std::string raw_report(const ProfileReport& report);
 /// Schema "corelane.device_kpi", version 1: rates, percentiles, shares of the cores.
 std::string kpi_report(const ProfileReport& report);
-/// The one of this kind.
+/// The text of a report of this kind.
 std::string profile_report(ProfileKind kind, const ProfileReport& report);
 /// "<prefix>-<number>-latency<part>.txt", "-trace<part>.json", "-raw<part>.json",
 /// "-kpi<part>.json".

@@ -43,7 +43,7 @@ struct ProfileReport {
   TimePoint until{};          ///< The boundary, or the end.
 };
 
-/// Of the inferences of each program the first of `one_in`.
+/// Chooses the first of each `one_in` inferences of each program.
 class ProfileSampler {
  public:
   explicit ProfileSampler(std::uint32_t one_in) : one_in_(one_in) {}
@@ -91,7 +91,7 @@ class CountCollector {
 /// Samples in periods of the clock.
 class StreamCollector {
  public:
-  /// Of one period; more are dropped and counted.
+  /// The most samples of one period; more are dropped and counted.
   static constexpr std::size_t kMostSamples = std::size_t{1} << 17;
 
   StreamCollector(std::uint32_t one_in, Duration period) : sampler_(one_in), period_(period) {}

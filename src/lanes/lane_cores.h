@@ -33,7 +33,7 @@ class LaneCores {
   /// The occupants that each core has had and has no more.
   std::vector<std::uint64_t> ended_counts() const;
 
-  /// Pins the occupant where a core may be somebody else's.
+  /// Pins the occupant where another process or executable may hold cores.
   void occupy(LaneOccupant& occupant, TimePoint free_at);
   void free(const LaneOccupant& occupant, Duration ran);
   /// What runs on one of these cores; each occupant once.
@@ -52,7 +52,7 @@ class LaneCores {
   const std::vector<Resident>& residents() const noexcept { return residents_; }
   /// The cores with an exclusive residence.
   std::uint64_t owned_bits() const noexcept { return owned_bits_; }
-  /// Those of them that `executable` has.
+  /// The cores that `executable` holds exclusively.
   std::uint64_t own_bits(const LanedExecutable* executable) const noexcept;
   /// The cores that no other executable has: where its jobs may run.
   std::uint64_t allowed_bits(const LanedExecutable* executable) const noexcept {

@@ -21,7 +21,7 @@ class Aftermath;
 /// A job without a deadline that runs for so long may hang: a line says so.
 inline constexpr Duration kLongRun = std::chrono::seconds(30);
 
-/// Numbers given so far.
+/// The numbers given last.
 struct Numbers {
   std::uint64_t job = 0;
   std::uint64_t queue = 0;
@@ -62,14 +62,14 @@ class LaneTable {
   void inputs_copied(LanedJob& job, TimePoint now, Aftermath& after);
   /// Ends a job that has not started; false when it has.
   bool cancel(LanedJob& job, TimePoint now, Aftermath& after);
-  /// The same with `why`, which is not ok.
+  /// Ends it in the same way as failed with `why`, which is not ok.
   bool end_unstarted(LanedJob& job, Status why, TimePoint now, Aftermath& after);
-  /// Ends the granted jobs that need a worker: there is none, and none can be had.
+  /// Ends the granted jobs that need a worker, since no worker can be started.
   void end_ready(const Status& why, TimePoint now, Aftermath& after);
   void deadline_passed(LanedJob& job, TimePoint now, Aftermath& after);
-  /// A granted job, which is running now; null when there is none.
+  /// Takes a granted job, and counts it as running; null when there is none.
   std::shared_ptr<LanedJob> run_next(TimePoint now);
-  /// The same for this one; false when it is not granted.
+  /// Counts this job as running; false when it is not granted.
   bool run(LanedJob& job, TimePoint now);
   /// A job of an event-driven engine to start; null when there is none.
   std::shared_ptr<LanedJob> next_start();
@@ -81,12 +81,12 @@ class LaneTable {
   bool begin_copy_out(LanedJob& job);
   void returned(LanedJob& job, Outcome outcome, TimePoint now, Aftermath& after);
 
-  // Blocking runs in their caller's thread: taken only while nobody waits.
+  // Blocking runs in their caller's thread: accepted only while no job waits.
 
-  /// False when it must be submitted as a job. `core_bits` of the run: which it must get; 0: any.
+  /// False when the run must be submitted as a job. `run.core_bits`: the cores it must get; 0: any.
   bool begin_here(LaneOccupant& run, QueueAccount& queue, const device::Submission& submission,
                   Aftermath& after);
-  /// The engine lost the request: true when the run may be repeated, on the cores that it has.
+  /// Called when the engine lost the request: true when the run may be repeated on its cores.
   bool repeat_here(LaneOccupant& run, const Outcome& outcome, TimePoint now, Aftermath& after);
   /// Releases the bindings. The status of an abandoned run replaces its outcome.
   void end_here(LaneOccupant& run, QueueAccount& queue, const device::Submission& submission,
@@ -94,19 +94,19 @@ class LaneTable {
 
   // Loss.
 
-  /// Ends all jobs, and what was prepared. Nothing when the device is lost already.
+  /// Ends all jobs, and what was prepared. Does nothing when the device is lost already.
   void lose(std::string reason, TimePoint now, Aftermath& after);
   void back(TimePoint now, Aftermath& after);
   const DeviceLoss& loss() const noexcept { return loss_; }
-  /// A line of the device's log.
+  /// Adds a line to the device's log.
   void log(std::string line, TimePoint now, Aftermath& after) noexcept;
 
   // Cores.
 
-  /// Abandons what runs on these cores.
+  /// Abandons the jobs and runs on these cores.
   void reset(std::uint64_t core_bits, TimePoint now, Aftermath& after);
   const LaneCores& cores() const noexcept { return cores_; }
-  /// A residence on these cores; kOutOfCores where others have them by now. Its number.
+  /// Makes a residence on these cores and gives its number; kOutOfCores if they are taken by now.
   Result<std::uint64_t> hold_cores(const LanedExecutable* executable, std::uint64_t core_bits,
                                    device::Residency residency, TimePoint now, Aftermath& after);
   /// See LaneCores::join(). Jobs of the executable that wait may start there.
@@ -116,47 +116,47 @@ class LaneTable {
     cores_.forget(executable);
   }
   void release_cores(std::uint64_t residence, TimePoint now, Aftermath& after);
-  /// Null: the first-in-first-out one. Gives back the one before, which is the user's to destroy.
+  /// Null: the first-in-first-out arbiter. Gives back the earlier one, for the user to destroy.
   void swap_arbiter(std::shared_ptr<const device::Arbiter>& arbiter, TimePoint now,
                     Aftermath& after);
 
-  /// A cap may have paid for another job.
+  /// Called when a cap may have room for another job.
   void caps_paid(TimePoint now, Aftermath& after) { schedule(now, after); }
 
   // Questions.
 
   /// True when jobs wait whose queue has a cap.
   bool any_capped() const noexcept { return line_.any_capped(); }
-  /// When the first of them may start whose queue has used up its cap; kNever without one.
+  /// When the first job of a queue that has used up its cap may start; kNever without one.
   TimePoint next_allowed(TimePoint now) const { return line_.next_allowed(now); }
   std::size_t busy_cores() const noexcept { return cores_.busy_count(); }
   bool any_ready() const noexcept { return !ready_.empty(); }
-  /// Granted jobs that need a worker. The others are offered to the threads that wait for them.
+  /// How many granted jobs need a worker; offers the others to the threads that wait for them.
   std::size_t needed_workers(Aftermath& after) const;
-  /// A line for each running job that has no deadline, has run for kLongRun, and has none yet.
+  /// A log line for each running job without a deadline that has run for kLongRun; once for each.
   SureVector<std::string> tell_long_runs(TimePoint now);
-  /// When the next of them is due among the jobs that run now; kNever when none is.
+  /// When the next such line is due for a job that runs now; kNever when none is.
   TimePoint next_long_run() const;
   /// Abandoned jobs that the engine still has.
   std::size_t abandoned_count() const noexcept { return abandoned_; }
   bool is(const LaneOccupant& occupant, JobState state) const noexcept {
     return occupant.progress_.is(state);
   }
-  /// A thread begins or ends to wait for the job, and can run it.
+  /// A thread that can run the job begins, or ceases, to wait for it.
   void add_waiter(LanedJob& job) noexcept { ++job.waiters_; }
   void remove_waiter(LanedJob& job) noexcept { --job.waiters_; }
   /// False when the job is done: the caller calls `f`.
   bool add_callback(LanedJob& job, std::function<void(device::Completion&)>& f);
   std::uint64_t new_queue() noexcept { return ++last_.queue; }
   device::DeviceCounters counters() const;
-  /// By core, for others who watch; with the programs that reside there.
+  /// By core, for other processes that watch; with the programs that reside there.
   std::vector<device::LeaseFigures> lease_figures() const;
   std::vector<device::Holding> holdings() const;
   JobRecords& records() noexcept { return records_; }
   const JobRecords& records() const noexcept { return records_; }
 
  private:
-  /// Where cores are not joined, the platform's choice is one.
+  /// If jobs do not run on several cores, the platform's choice is one core.
   bool takes_all(const device::CoreSet& asked) const noexcept {
     return joins_ && asked.kind() == device::CoreSet::Kind::kPlatform;
   }

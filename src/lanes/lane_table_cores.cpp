@@ -96,7 +96,7 @@ std::size_t LaneTable::needed_workers(Aftermath& after) const {
   return needed;
 }
 
-/// Of a job that ends by itself there is no line: its deadline has one.
+/// Jobs with a deadline are left out: their deadline ends them, and has a line of its own.
 bool LaneTable::may_run_for_long(const LaneOccupant& run) {
   return run.progress_.is(JobState::kRunning) && !run.told_ &&
          (run.job == nullptr || !run.job->has_deadline());

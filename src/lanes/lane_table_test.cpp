@@ -132,7 +132,7 @@ TEST(LaneTable, JobOnSeveralCoresReservesThemThoughItsExecutableHasOneExclusivel
       bench.submit(wanted);
       bench.executable = bench.other;
       bench.submit();
-      // The third is before it, the fifth behind it.
+      // The third is before it, the fifth after it.
       bench.returns(*bench.running[0]);
       EXPECT_THAT(bench.run_all(), ElementsAre(3)) << wanted.to_string();
       bench.returns(*bench.running[1]);

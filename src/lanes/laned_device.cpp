@@ -164,7 +164,7 @@ Result<std::shared_ptr<SharedProgram>> LanedDevice::program_of(
 
 Result<std::shared_ptr<device::Executable>> LanedDevice::prepare(
     const device::Image& image, const device::PrepareOptions& options) {
-  // Of before: a program that was being made when the device was lost is none of after.
+  // Asked first: a program that was being made when the device was lost must not count as new.
   CORELANE_ASSIGN(const std::uint64_t generation, scheduler_->generation());
   CORELANE_ASSIGN(std::shared_ptr<SharedProgram> program, program_of(image, options, generation));
   auto executable = std::make_shared<LanedExecutable>(shared_from_this(), std::move(program),

@@ -8,8 +8,8 @@
 
 namespace corelane::lanes {
 
-/// The cores are chosen, prepared for and leased without a lock, and held at the end: what others
-/// have taken meanwhile is chosen anew, and what fails leaves nothing to give back.
+/// Chooses, prepares and leases the cores without a lock, and holds them last: if others have taken
+/// one meanwhile, it chooses anew; a failure leaves nothing to give back.
 Result<std::shared_ptr<device::Residence>> LanedResidence::make(
     std::shared_ptr<LanedExecutable> executable, const device::CoreSet& cores,
     device::Residency residency) {

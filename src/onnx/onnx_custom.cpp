@@ -117,7 +117,7 @@ std::string refusal_of(const ::onnx::NodeProto& node, const FactsTable& facts) {
   return {};
 }
 
-/// Of an output that nothing describes, what the engine would assume: the form of input 0.
+/// An output that nothing describes gets what the engine would assume: the form of input 0.
 void write_outputs(::onnx::NodeProto& node, const FactsTable& facts) {
   const ValueFacts unknown{.elem = ::onnx::TensorProto::FLOAT, .shape = Shape{Shape::kOpen}};
   const ValueFacts& first = facts.of(input_of(node, 0));

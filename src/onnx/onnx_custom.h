@@ -17,10 +17,10 @@ namespace corelane::onnx {
 Result<std::vector<CustomOperatorDecl>> find_custom_operators(
     const ::onnx::ModelProto& model, const std::vector<std::string>& declared);
 
-/// Sets `corelane_output_dtypes` and `corelane_output_shapes` ("1,3,?") of each such node, those
-/// of subgraphs included, from what is known of its outputs. kUnsupportedModel names a node of
-/// whose outputs nothing says type and rank, or that has an attribute which is no number, text or
-/// list of them. Where `declared` has kEveryCustomOperator such a node gets the reason as
+/// Sets `corelane_output_dtypes` and `corelane_output_shapes` ("1,3,?") of each such node, also in
+/// subgraphs, from what is known of its outputs. kUnsupportedModel names a node of whose outputs
+/// nothing says type and rank, or that has an attribute which is not a number, a text or a list
+/// of them. Where `declared` has kEveryCustomOperator such a node gets the reason as
 /// `corelane_refusal` instead, with which its runs fail.
 Status describe_custom_outputs(::onnx::ModelProto& model, ByteSpan constants,
                                const std::vector<CustomOperatorDecl>& operators,

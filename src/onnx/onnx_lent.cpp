@@ -26,7 +26,7 @@ struct Lent {
   ByteSpan raw;
 };
 
-/// Of a tensor with raw data alone, given once.
+/// The data of a tensor that has only raw data, given once.
 Result<std::optional<ByteSpan>> large_raw(ByteSpan tensor) {
   std::optional<ByteSpan> raw;
   if (tensor.size() < kLendFrom) return raw;

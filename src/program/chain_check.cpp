@@ -37,8 +37,8 @@ class ChainCheck {
           made == made_.end() ? find(whole_.inputs, input.desc.name) : made->second.entry;
       if (from == nullptr)
         return error(Code::kInvalidArgument,
-                     "part '{}' reads '{}', which no part before it makes and which is no input of "
-                     "the network",
+                     "part '{}' reads '{}', which no part before it makes and which is not an "
+                     "input of the network",
                      parts_[part].part, input.desc.name);
       if (!same_form(input, *from))
         return error(Code::kInvalidArgument, "part '{}' reads '{}' as {}, and gets {}",

@@ -99,7 +99,7 @@ TEST(CheckDescription, AcceptsEveryRandomOne) {
 struct Lie {
   const char* name;
   std::function<void(ProgramDescription&)> tell;
-  const char* words;  ///< That the message holds.
+  const char* words;  ///< Part of the message.
 };
 
 // Printed by name, not as bytes.

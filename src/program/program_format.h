@@ -75,8 +75,8 @@ struct FixedHeader {
   std::uint32_t header_size = 0;
   std::uint32_t header_crc32c = 0;
   std::byte reserved[28] = {};  ///< Zero as long as `minor` is not a later one.
-  /// Of the bytes before it. In the same place in every version, so that a flipped bit in the
-  /// version differs from another version.
+  /// The checksum of the bytes before it, in the same place in every version, so that a flipped bit
+  /// in the version differs from another version.
   std::uint32_t crc32c = 0;
 
   /// True when a later version may have added things that this reader skips.

@@ -97,7 +97,7 @@ struct ProgramFile::Impl {
   FileIdentity identity;
   mutable std::atomic<std::int64_t> unchanged_at{0};  ///< `modified` of a file that was compared.
 
-  /// Of bytes that check_kind() took.
+  /// Parses bytes that check_kind() took.
   Status parse() {
     CORELANE_ASSIGN(const auto fixed, format::decode_fixed_header(bytes, name));
     // decode_fixed_header() has made sure that the file has that many bytes.

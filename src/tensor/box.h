@@ -18,7 +18,7 @@ struct Box {
   Shape extent;
   std::size_t element = 1;  ///< Bytes.
 
-  /// Of the box alone, and of the tensor; both shapes are static and small enough to be in memory.
+  /// Bytes of the box alone, and of the tensor; both shapes are static and fit into memory.
   std::size_t bytes() const noexcept { return extent.elements().value_or(0) * element; }
   std::size_t whole_bytes() const noexcept { return whole.elements().value_or(0) * element; }
   bool is_whole() const noexcept { return extent == whole; }

@@ -278,7 +278,7 @@ class Runner(CliTest):
         env = {"CORELANE_QAIC_DEVICES": "virtual:generic:2?name=one;virtual:generic:2?name=two"}
         words = ("qaic-runner", "-n", "1", "-t", self.path / "steps", "-D")
         self.fails(3, *words, "0:1:0", parts=("-D 0:1:0", "device 0 stands there twice"), env=env)
-        self.fails(3, *words, "0:", parts=("'' is no number",), env=env)
+        self.fails(3, *words, "0:", parts=("'' is not a number",), env=env)
         self.fails(3, *words, "0:7", parts=("-D 0:7", "there are 0 to 1"), env=env)
         more = {"CORELANE_QAIC_DEVICES": env["CORELANE_QAIC_DEVICES"] + ";virtual:generic:2?name=three"}
         self.fails(3, *words, "0:1:2", parts=("2 parts", "one device for each part"), env=more)

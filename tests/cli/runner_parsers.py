@@ -20,7 +20,7 @@ def read_stats(text):
 
 
 def read_device_table(text):
-    """{metric: {"avg", "min", "max", "std"}}: columns by name, rows until one that is none."""
+    """{metric: {"avg", "min", "max", "std"}}: columns by name, rows until one that is not one."""
     rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
     start = next(i for i, row in enumerate(rows) if row[0] == "Metric")
     columns = {name.lower(): place for place, name in enumerate(rows[start])}

@@ -61,7 +61,7 @@ bool close(double expected, double got, double rtol, double atol) {
   return std::abs(expected - got) <= atol + rtol * std::abs(expected);
 }
 
-/// The one of these floats with several forms that are no number; any of them will do.
+/// The one of these floats with several forms that are not numbers; any of them will do.
 bool is_nan_of_e5m2(std::byte bits) { return (bits & std::byte{0x7F}) > std::byte{0x7C}; }
 
 }  // namespace

@@ -36,7 +36,7 @@ def tensor_of(value):
 
 
 def pack(value, kind=None):
-    """kind: the TypeProto, where it may be no tensor of numbers."""
+    """kind: the TypeProto, where it may not be a tensor of numbers."""
     if kind is not None and not is_plain(kind):
         form = flat(plain(value), kind)
         return struct.pack("<IIQ", 0, 0, len(form)) + form

@@ -1,4 +1,4 @@
-"""The flat form of values that are no plain tensors, as docs/formats/values.md has it: written from that page,
+"""The flat form of values that are not plain tensors, as docs/formats/values.md has it: written from that page,
 not from the library."""
 
 import struct

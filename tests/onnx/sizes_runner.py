@@ -6,7 +6,7 @@
 The dimensions of each model's inputs are opened. Then each dimension of each input is 0 once, the
 same dimension of all inputs, and each integer input holds 0, -1 and both ends of its type, as do all
 of them together. Any answer will do, an error too; what must not come is a signal, or no answer
-within 20 seconds. Each model has a process of its own, which goes on behind the variant that ended it.
+within 20 seconds. Each model has a process of its own, which goes on after the variant that ended it.
 The package is `corelane` of PYTHONPATH.
 """
 

@@ -16,7 +16,7 @@ CONTRIB = "com.microsoft"
 
 
 def pools():
-    """Pools, and a constant of each form behind them."""
+    """Pools, and a constant of each form after them."""
     shapes = {3: (2, 3, 4), 4: (2, 3, 4, 5), 5: (2, 3, 4, 3, 4)}
     kinds = {"average": ("AveragePool", {}), "max": ("MaxPool", {}), "norm": ("LpPool", {"p": 2}),
              "padded": ("AveragePool", {"count_include_pad": 1}), "strided": ("MaxPool", {}),

@@ -388,7 +388,7 @@ class Differences(unittest.TestCase):
         for kind, make in ((state.InvalidProtobuf, ort.InferenceSession), (state.NoSuchFile, ort.compile)):
             with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(kind, "it is a folder, not a file"):
                 make(folder)
-            with self.assertRaisesRegex(kind, "it is no regular file"):
+            with self.assertRaisesRegex(kind, "it is not a regular file"):
                 make("/dev/null")
 
     @unittest.skipIf(ENGINE == "onnxruntime", "only Corelane has it")

@@ -40,6 +40,7 @@ bool partial_allowed(const ProgramDescription& d, const IoEntry& entry) {
 /// Why the object runtime refuses such an input or output, in its words; empty where it does not.
 std::string refusal(const ProgramDescription& d, const IoEntry& entry, std::size_t index,
                     bool input) {
+  // The same types as in qaic_mapping.cpp, which has names that only the adapter may use.
   static constexpr std::array kTypes{DType::kF32, DType::kF16, DType::kBF16, DType::kI8,
                                      DType::kU8,  DType::kI32, DType::kI64,  DType::kBool};
   const std::string name = printable(entry.desc.name);
@@ -54,7 +55,7 @@ std::string refusal(const ProgramDescription& d, const IoEntry& entry, std::size
   return {};
 }
 
-/// Of the first input or output that is refused.
+/// The reason for the first refused input or output; empty: none is refused.
 std::string refusal(const ProgramDescription& d) {
   for (const bool input : {true, false}) {
     const auto& entries = input ? d.inputs : d.outputs;

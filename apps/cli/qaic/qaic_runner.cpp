@@ -67,9 +67,11 @@ class Run {
     load.warm_up = false;
     load.feed = [this](Context& context, std::size_t) { return feed(context); };
     load.begin = [this](InferenceSet& set) {
+      // The rate counts from here: the program is loaded, and its set is made.
       live_.emplace(live_options(), real_clock()->now());
       return profiler_.begin(set);
     };
+    // One item alone is in all handles since feed().
     if (items_.size() > 1) {
       load.prepare = [this](Context& context, std::uint64_t number) {
         return give_item(context, items_[number % items_.size()]);
@@ -186,6 +188,7 @@ Result<Measured> measure_on_first(const std::filesystem::path& path, const Runne
     if (measured || !lacks_room(measured.error())) return measured;
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", places[i].name,
                            measured.error().message());
+    // After the last device: its own failure, or the reasons of all.
     if (i + 1 < places.size()) continue;
     if (places.size() == 1) return measured;
     return error(measured.error().code(), "no device has room: {}", reasons);
@@ -242,6 +245,8 @@ Result<int> run(const Global& global, const CLI::App& app, const RunnerOptions& 
   CORELANE_TRY(check_runner_options(app, o));
   CORELANE_ASSIGN(const auto path, program_file(o));
   const Interrupts interrupts;
+  // `interrupts` stands before it: from here on Ctrl-C ends the load, and the figures so far are
+  // printed.
   CORELANE_ASSIGN(const Measured measured, measure_on_first(path, o));
   const RunnerResults& results = measured.run->results();
   const Program& program = measured.run->program();

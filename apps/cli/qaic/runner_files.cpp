@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Bytes of a list or a JSON file; more are no list.
+/// The most bytes of a list or a JSON file; what is larger is not one.
 constexpr std::size_t kMostList = std::size_t{64} << 20;
 
 std::vector<BufferFile> as_files(const std::vector<std::string>& paths) {
@@ -179,6 +179,7 @@ Result<InferenceFiles> of_entry(const ProgramDescription& program, const Json& e
     }
     const bool in = direction == "in";
     const auto& entries = in ? program.inputs : program.outputs;
+    // Each buffer counts, also one that is placed by its name.
     CORELANE_ASSIGN(const std::size_t at,
                     place_of(entries, buffer, in ? next_in++ : next_out++, where));
     if (!(in ? given_in : given_out).insert(at).second)
@@ -188,6 +189,7 @@ Result<InferenceFiles> of_entry(const ProgramDescription& program, const Json& e
                     buffer_file(buffer, entries[at].desc, where));
   }
   const auto named = [](const BufferFile& file) { return !file.path.empty(); };
+  // Without a file there is nothing to compare with.
   if (std::ranges::any_of(outputs, named)) files.outputs = std::move(outputs);
   return files;
 }
@@ -198,6 +200,8 @@ Result<std::vector<InferenceFiles>> of_json(const ProgramDescription& program,
   CORELANE_ASSIGN(const ByteVector bytes, read_file(path, kMostList));
   std::vector<InferenceFiles> list;
   try {
+    // The library throws for text that is no JSON, and wherever a value is of another type than
+    // asked.
     const Json document = Json::parse(as_string_view(bytes));
     for (const Json& entry : document.at("IO-files")) {
       CORELANE_ASSIGN(auto files, of_entry(program, entry,

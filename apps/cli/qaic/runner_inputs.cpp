@@ -137,6 +137,7 @@ Result<ByteVector> read_joined(Loader& loader, std::span<const InferenceFiles> s
                                std::size_t buffer) {
   ByteVector all;
   for (std::size_t k = 0; k < count; ++k) {
+    // A last batch that is not full repeats its last sample.
     const InferenceFiles& files = samples[std::min(k, samples.size() - 1)];
     CORELANE_ASSIGN(const ByteVector bytes, loader.read((files.*list)[buffer].path));
     all.insert(all.end(), bytes.begin(), bytes.end());
@@ -149,6 +150,8 @@ Status leave_out(const ProgramDescription& program, const RunnerOptions& options
                  RunnerItem& item) {
   const std::string& name = program.inputs[input].desc.name;
   if (std::ranges::find(program.states, name, &StateDecl::input) != program.states.end()) {
+    // Handles of one activation share its state: the order of their inferences would decide the
+    // results.
     if (options.set_size > 1) {
       return error(Code::kInvalidArgument,
                    "input '{}' is left out, so its state stays on the device, where inferences of "

@@ -21,6 +21,7 @@ namespace {
 constexpr const char* kDevices = "CORELANE_QAIC_DEVICES";
 
 /// The most inferences of a report.
+// ProfilingObject::kMostSamples of the object runtime.
 constexpr std::uint32_t kMostSamples = 1U << 20;
 
 /// What a timeout of 0 means.
@@ -120,7 +121,7 @@ void add_profiling_options(CLI::App& app, RunnerProfiling& p) {
                  "Milliseconds of the run before it starts")
       ->check(between(0, kLongestMs));
   app.add_option("--aic-profiling-num-samples", p.samples,
-                 "Inferences of a report, for types that are no stream")
+                 "Inferences of a report, for types that are not streams")
       ->capture_default_str()
       ->check(between(1, kMostSamples));
   app.add_option("--aic-profiling-duration", p.duration_ms,
@@ -160,7 +161,7 @@ std::vector<std::string> given_profiling(const CLI::App& app) {
   return names;
 }
 
-/// That no option is for types that were not given.
+/// Refuses options for profiling types that were not given.
 Status check_profiling_kinds(const CLI::App& app, const RunnerProfiling& p) {
   const auto is_stream = [](const std::string& type) { return type.ends_with("_stream"); };
   const bool streams = std::ranges::any_of(p.types, is_stream);
@@ -168,8 +169,8 @@ Status check_profiling_kinds(const CLI::App& app, const RunnerProfiling& p) {
   for (const std::string& name : given_profiling(app)) {
     if (!streams && name.ends_with("-rate")) {
       return error(Code::kInvalidArgument,
-                   "{} is for the streams, and --aic-profiling-type {} is none; leave it out, or "
-                   "give latency_stream or trace_stream",
+                   "{} is for the streams, and --aic-profiling-type {} is not one; leave it out, "
+                   "or give latency_stream or trace_stream",
                    name, p.types.front());
     }
     if (!counts && name == "--aic-profiling-num-samples") {
@@ -244,7 +245,7 @@ Result<std::vector<RunnerPlace>> mapped_place(const std::string& mapping) {
     const auto number = number_of(item);
     if (!number)
       return error(Code::kInvalidArgument,
-                   "-D {}: '{}' is no number of a device; give one for each part, such as 0:1",
+                   "-D {}: '{}' is not a number of a device; give one for each part, such as 0:1",
                    mapping, item);
     if (std::ranges::find(numbers, *number) != numbers.end())
       return error(Code::kInvalidArgument,
@@ -319,6 +320,7 @@ Status check_runner_options(const CLI::App& app, const RunnerOptions& o) {
 
 LoadSettings runner_load(const RunnerOptions& o) {
   LoadSettings settings;
+  // 0: the time ends the load.
   settings.count = o.seconds > 0 ? 0 : o.iterations;
   settings.time = Duration(static_cast<std::int64_t>(o.seconds * 1e9));
   return settings;
@@ -340,6 +342,7 @@ Result<std::vector<RunnerPlace>> runner_places(const RunnerOptions& o) {
   if (o.device_list.find_first_of(":,") != std::string::npos) return mapped_place(o.device_list);
   const std::string& wanted = o.device.empty() ? o.device_list : o.device;
   const auto number = number_of(wanted);
+  // A negative number would pass for a device's text.
   if (wanted.starts_with('-'))
     return error(Code::kNotFound, "no device {}; devices are numbered from 0 (the list is {})",
                  wanted, kDevices);

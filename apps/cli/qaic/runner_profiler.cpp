@@ -100,6 +100,7 @@ void RunnerProfiler::take(const SetRecord& record) {
 }
 
 void RunnerProfiler::cut(Profile& profile, TimePoint now) {
+  // A period without a sample has a report too.
   while (profile.stream->active() && profile.boundary <= now) {
     profile.boundary = profile.stream->tick(profile.boundary);
     while (auto report = profile.stream->cut()) write(profile, *std::move(report));
@@ -108,6 +109,7 @@ void RunnerProfiler::cut(Profile& profile, TimePoint now) {
 
 void RunnerProfiler::finish() {
   if (observation_ != nullptr) {
+    // First: records on their way belong to the reports, and may still be dropped.
     observation_->flush();
     dropped_ = observation_->dropped();
     observation_.reset();

@@ -44,7 +44,7 @@ class RunnerProfiler {
   std::uint64_t dropped() const noexcept { return dropped_; }
 
  private:
-  /// Of one type.
+  /// What is known of one profiling type.
   struct Profile {
     edge::ProfileKind kind;
     std::optional<edge::CountCollector> count;

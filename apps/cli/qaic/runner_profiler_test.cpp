@@ -54,7 +54,7 @@ class RunnerProfilerTest : public testing::Test {
     std::smatch found;
     return std::regex_search(all, found, std::regex("Samples: (\\d+)")) ? std::stoi(found[1]) : -1;
   }
-  /// Of the reports of the latency stream, in order.
+  /// The samples that each report of the latency stream has, in their order.
   std::vector<int> streamed() const {
     std::vector<int> all;
     for (int i = 0;; ++i) {

@@ -40,7 +40,7 @@ class LiveReport {
     bool table = false;
   };
   LiveReport(Options options, TimePoint start);
-  /// Of what ended since the latest report, where one is due at `now`; else empty.
+  /// A report on what ended since the latest one, if one is due at `now`; else empty.
   std::string report(const LoadResult& result, TimePoint now);
 
  private:

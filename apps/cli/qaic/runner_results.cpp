@@ -44,6 +44,7 @@ Result<std::string> output_difference(const TensorView& actual, ByteSpan expecte
   }
   if (max_error > 0) {
     TensorView view = actual;
+    // The file has the tensor as the program gives it: the same type, shape and layout.
     view.data = expected.data();
     view.size = expected.size();
     CORELANE_ASSIGN(const auto x, as_doubles(actual));
@@ -75,6 +76,7 @@ Status RunnerResults::take(const SetHandle& handle) {
   const RunnerItem& item = items_[number % items_.size()];
   if (!item.expected.empty()) CORELANE_TRY(compare(context, item, number));
   if (!options_.write.takes(number)) return {};
+  // A set deals its handles out to the activations in turn (SetCore::create).
   const std::size_t activation = handle.index() % options_.activations;
   for (std::size_t i = 0; options_.write.inputs && i < input_names_.size(); ++i) {
     if (std::ranges::find(item.kept, i) != item.kept.end()) continue;
@@ -97,6 +99,7 @@ Status RunnerResults::compare(const Context& context, const RunnerItem& item,
     const std::string where = fmt::format("output '{}'", printable(context.outputs()[i].name));
     if (!found) return found.error().wrap(where);
     if (found->empty()) continue;
+    // Inferences are counted, not outputs: the first output that differs is enough.
     if (different_++ == 0)
       first_difference_ = fmt::format("inference {}, {}: {}", number, where, *found);
     break;

@@ -22,13 +22,13 @@ class RunnerResults {
   RunnerResults(const ProgramDescription& program, const RunnerOptions& options,
                 const std::vector<RunnerItem>& items);
 
-  /// Of inference `handle.id()`, on activation `handle.index()` modulo their number. kIo where a
-  /// file cannot be written. A result that differs is counted; the call succeeds.
+  /// Takes the results of inference `handle.id()`, which ran on activation `handle.index()` modulo
+  /// their number. kIo where a file cannot be written. A result that differs only counts.
   Status take(const SetHandle& handle);
 
   std::uint64_t compared() const noexcept { return compared_; }
   std::uint64_t different() const noexcept { return different_; }
-  /// Of the first that differs: which output of which inference, and where.
+  /// The first difference found: which output of which inference, and where.
   const std::string& first_difference() const noexcept { return first_difference_; }
   const std::vector<std::string>& written() const noexcept { return written_; }
 

@@ -13,7 +13,10 @@ namespace corelane::cli {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x00A1CD7C;
+// Bytes: the magic number (4), version (1 and 1), compression (2); size, base address, number and
+// address of the segments (8 each).
 constexpr std::size_t kHeaderBytes = 40;
+// Bytes: size, division, address of the name, address of the content (8 each).
 constexpr std::size_t kSegmentBytes = 32;
 constexpr std::string_view kConstants = "constants.bin";
 
@@ -157,7 +160,9 @@ bool is_vendor_container(ByteSpan bytes) noexcept {
 Result<VendorContainer> VendorContainer::read(ByteSpan bytes) {
   CORELANE_ASSIGN(Header h, read_header(bytes));
   CORELANE_TRY(check_header(h, bytes.size()));
+  // What follows the container in the file is not its own.
   bytes = bytes.first(h.container.size);
+  // No overflow: check_header() has bounded the number.
   const std::uint64_t table = h.count * kSegmentBytes;
   const auto entries = checked_slice(bytes, h.array, table, "segments");
   if (!entries) {

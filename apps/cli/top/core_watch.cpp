@@ -54,10 +54,14 @@ std::vector<CoreRow> core_rows(const CoreLook& before, const CoreLook& now) {
     row.program = core.holder->program;
     if (!core.holder->figures) continue;
     const device::LeaseFigures& figures = *core.holder->figures;
+    // What follows stays empty where it cannot be told: a core without a holder, or without
+    // figures.
     row.set = figures.programs;
     row.jobs = figures.jobs;
     row.waiting = figures.waiting;
     const WatchedCore* const earlier = find(before, core);
+    // Figures that go back are of another lease, also where a process has the number of an earlier
+    // one.
     const bool same = earlier != nullptr && earlier->holder && earlier->holder->figures &&
                       earlier->holder->process == core.holder->process &&
                       earlier->holder->figures->jobs <= figures.jobs &&

@@ -67,7 +67,7 @@ class CORELANE_API MappedFile {
     /// Unmaps what open() mapped.
     void operator()(const std::byte* data) const noexcept;
   };
-  /// Of an open file, which is closed by the caller; `path` is for messages.
+  /// Maps an open file, which the caller closes; `path` is for messages.
   static Result<MappedFile> map(int fd, const std::filesystem::path& path);
   std::unique_ptr<const std::byte[], Unmap> data_;
   FileIdentity identity_;

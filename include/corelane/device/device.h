@@ -50,7 +50,7 @@ struct DeviceInfo {
   std::string instance;  ///< Names this instance in leases and traces, "virtual:rk3588#0".
   std::string engine;    ///< "OpenVINO 2026.4.1", "none".
   std::string isa;       ///< Instruction set the engine uses, as the engine reports it.
-  /// Of a device that has several engines: their names for PrepareOptions::engine, `engine` first.
+  /// If the device has several engines: their names for PrepareOptions::engine, `engine` first.
   std::vector<std::string> engines;
   std::vector<CoreInfo> cores;
   Capabilities capabilities;
@@ -68,7 +68,7 @@ struct DeviceInfo {
 /// nothing any more; leases of their cores (option lease) stay with this process until the
 /// residence objects go. Bindings of jobs that ran stay in use until the engine returns. Meanwhile
 /// submissions and preparations fail at once with kDeviceLost. When it is back (kBack), executables
-/// of before go on failing so: prepare again. Buffers and queues stay good.
+/// made before still fail: prepare again. Buffers and queues stay good.
 enum class Health : std::uint8_t { kGood, kDegraded, kLost };
 
 /// One job. Members left alone mean: any core, no deadline, priority 0, no fences.

@@ -27,7 +27,7 @@ struct FaultPlan {
   std::uint64_t seed = 1;
   /// True when some fault can strike.
   bool any() const noexcept { return at_run() + short_result + flip + oom > 0; }
-  /// That one of those strikes a run that a FaultPoint deals out.
+  /// The chance that one of those strikes a run that a FaultPoint deals out.
   double at_run() const noexcept { return hang + crash + slow + lost; }
 };
 

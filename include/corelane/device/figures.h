@@ -83,8 +83,8 @@ struct JobRecord {
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   std::uint64_t queue = 0;  ///< Queue::id() of the one it came through.
-  /// Of a job in several parts (chain_devices()) those that ran, in their order: no part has its
-  /// cores from `started` to `ended` of the whole. Null for any other job.
+  /// The parts that ran of a job in several parts (chain_devices()), in their order: no part holds
+  /// its cores from `started` to `ended` of the whole. Null for any other job.
   std::shared_ptr<const std::vector<JobPart>> parts;
 };
 /// Calls `f` with each stretch of time in which the job had cores: its parts, or the whole.

@@ -34,9 +34,9 @@ struct LeaseWait {
 /// ms old while it works, and older once it does not.
 struct LeaseFigures {
   Duration busy{};         ///< The core was busy for so long, since the holder opened the device.
-  std::uint64_t jobs = 0;  ///< That ended on the core since then.
+  std::uint64_t jobs = 0;  ///< Jobs that ended on the core since then.
   std::uint64_t waiting = 0;  ///< Jobs of the holder that wait for cores of the device.
-  std::string programs;       ///< That reside on the core, divided by commas.
+  std::string programs;       ///< Names of those on the core, divided by commas.
 };
 
 /// Held until destroyed. Move-only. A child that is forked does not hold it too: its copy of the

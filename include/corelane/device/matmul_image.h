@@ -123,7 +123,7 @@ struct MatmulTensors {
   TensorDesc b;
   TensorDesc c;
 };
-/// Of a description that check() accepts; else its failure.
+/// The tensors of a description that check() accepts; else the failure of check().
 CORELANE_API Result<MatmulTensors> describe(const MatmulDesc& desc);
 
 /// Index of an element in its array in memory order (4-bit: two to a byte). The description is

@@ -46,9 +46,9 @@ struct DeviceSpec {
 CORELANE_API Result<DeviceSpec> parse_device_spec(std::string_view text);
 
 /// Device texts divided by ';', such as "virtual:rk3588?name=left;virtual:rk3588?name=right";
-/// blanks around them and a ';' at the end are no part of them. None for an empty list. `source` is
-/// what holds the list, for messages. kInvalidArgument for a text that is none, and for one that is
-/// there twice, which would be one device with two numbers. Any thread.
+/// blanks around them and a ';' at the end are not part of them. Empty for an empty list. `source`
+/// names what holds the list, for messages. kInvalidArgument for a text that is not a device, and
+/// for one that is there twice, which would be one device with two numbers. Any thread.
 CORELANE_API Result<std::vector<std::string>> parse_device_list(std::string_view list,
                                                                 std::string_view source);
 

@@ -1,4 +1,4 @@
-/// Wishes for PrepareOptions::engine that are no engine's name.
+/// Values of PrepareOptions::engine that are not the name of an engine.
 #pragma once
 
 #include <string>
@@ -6,22 +6,22 @@
 
 namespace corelane::device {
 
-/// The engine that prepares this image soonest and knows the shapes of its outputs as the image
-/// does, though another one may compute it faster. Executable::engine() says which it was: no name
-/// stands for the engine that the device would have chosen first. Devices with one engine do not
-/// take it.
+/// Asks for the engine that prepares this image soonest and knows its output shapes as well as the
+/// image does, though another one may compute it faster. Executable::engine() says which it was; an
+/// empty name stands for the engine that the device would have chosen first. Devices with one
+/// engine refuse it.
 inline constexpr std::string_view kSoonestEngine = "soonest";
 
-/// Before the name of an engine that was found faster while nobody asked for it: a run whose values
-/// it would get wrong may be another engine's. Devices with one engine do not take it.
+/// Prefix of an engine's name: the runtime found that engine faster, the user did not ask for it,
+/// so another engine may compute runs that it would get wrong. Devices with one engine refuse it.
 inline constexpr std::string_view kFasterEngine = "faster:";
 
-/// The wish for `engine`, found faster.
+/// The value that names `engine` as the one found faster.
 inline std::string faster_engine(std::string_view engine) {
   return std::string(kFasterEngine) + std::string(engine);
 }
 
-/// The name in a wish that names an engine.
+/// The engine's name in such a value, or in one that is just a name.
 inline std::string_view engine_of_wish(std::string_view wish) {
   if (wish.starts_with(kFasterEngine)) wish.remove_prefix(kFasterEngine.size());
   return wish;

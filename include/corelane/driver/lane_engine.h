@@ -77,7 +77,7 @@ class LaneRequest {
   virtual std::optional<RunSpan> span() const { return std::nullopt; }
   /// The result of the last run with its actual shape. Valid until the next run or set_output().
   virtual Result<TensorRef> output(std::size_t index) = 0;
-  /// Of the last run. kUnsupported unless it was prepared with profile_layers.
+  /// The layer times of the last run. kUnsupported unless prepared with profile_layers.
   virtual Result<std::vector<LayerTime>> layer_times() const = 0;
   /// After a run that failed: true when what held this request is gone, such as a process that
   /// ended, so that another request may succeed. The job then goes back into the line, once, and
@@ -104,9 +104,9 @@ class LaneProgram {
   /// True for an input of which the program keeps a form of its own between runs. Its content is
   /// copied to a shadow only when it is new, and setting the same memory again is not left out.
   virtual bool keeps_input(std::size_t /*index*/) const noexcept { return false; }
-  /// Of such an input, the content of this memory. Bindings hold it while they use the memory, and
-  /// renew it when the memory is set, and once more when fences that the first job after that waits
-  /// for are signalled. kUnsupported for an input that is not kept.
+  /// The content that such an input has in this memory. Bindings hold it while they use the memory,
+  /// and renew it when the memory is set, and once more when the fences that the first job after
+  /// that waits for are signalled. kUnsupported for an input that is not kept.
   virtual Result<std::shared_ptr<KeptContent>> kept_content(std::size_t /*index*/,
                                                             const TensorRef& /*tensor*/) {
     return error(Code::kUnsupported, "this program keeps no input");

@@ -15,9 +15,9 @@ namespace corelane {
 /// inner values that cross each cut, in the order of the network: all of them, those that only a
 /// later part reads included. The parts have no constants of their own: their graphs point into
 /// those of `whole`, which was imported with these options. kNotFound (no node makes such a value),
-/// kInvalidArgument (a cut that is none: the message names the values that are missing),
+/// kInvalidArgument (an incomplete cut: the message names the values that are missing),
 /// kUnsupportedModel (a value of unknown type or size, or no tensor), kUnsupported (inputs or
-/// outputs that are no tensors of numbers). Any thread.
+/// outputs that are not tensors of numbers). Any thread.
 CORELANE_API Result<std::vector<ImportedModel>> cut_network(
     const ImportedModel& whole, std::span<const std::vector<std::string>> cuts,
     const ImportOptions& options = {});

@@ -30,8 +30,8 @@ struct CORELANE_API Lowering {
 /// Every lowering there is. Any thread.
 CORELANE_API std::span<const Lowering> lowerings() noexcept;
 
-/// The one for a device's engine as the device names it ("OpenVINO 2026.4.1"); null where networks
-/// are read as given. Any thread.
+/// The lowering for an engine, as the device names it ("OpenVINO 2026.4.1"); null where the engine
+/// reads networks as given. Any thread.
 CORELANE_API const Lowering* lowering_for(std::string_view engine) noexcept;
 
 /// A network as one engine is given it. Its large constants lie where those of the network given

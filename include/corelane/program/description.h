@@ -36,7 +36,7 @@ struct CORELANE_API IoEntry {
   std::vector<float> std;
   /// Memory layout a client is offered for 4-D tensors: kNHWC for inputs, kPlain for outputs.
   LayoutKind preferred_layout = LayoutKind::kPlain;
-  /// Of an input: clients may bring a part of it, or leave it out, where their API has a way to.
+  /// Inputs only: clients may bring a part of it, or leave it out, where their API has a way to.
   bool partial_allowed = false;
   bool operator==(const IoEntry&) const = default;
 };

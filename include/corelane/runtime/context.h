@@ -183,10 +183,10 @@ class CORELANE_API Context {
   /// It belongs to the context's activation, whose contexts share it, or to the context where it is
   /// of none; a duplicate of such a context has its own. Zeros at first. An input that is state and
   /// was never bound or set is what the last run left; an output that is not bound stays for the
-  /// next. After a failed run the state is what it was before. A user who binds the input gets
-  /// another value in for the runs until unbind_input(), and one who binds the output takes the new
-  /// value away: then the kept one stays as it was. input() and set_input() of a state bind the
-  /// context's own memory so.
+  /// next. After a failed run the state is what it was before. If the user binds the input, runs
+  /// read that memory until unbind_input(); if the user binds the output, the new value goes to
+  /// that memory and the kept state is unchanged. input() and set_input() of a state bind the
+  /// context's own memory in the same way.
   ///
   /// While a run uses the state, other runs that do, and the functions below, get kBusy at once:
   /// runs of one activation follow each other. kBusy also while another call holds the context.

@@ -54,7 +54,7 @@ struct SetOptions {
   /// inferences of its handles there: handle i is of activation i % activations. Without, they
   /// share the device with everybody.
   std::optional<ActivateOptions> activate;
-  /// Of each inference; "any" is the program's own wish.
+  /// The cores of each inference; "any": those that the program asks for.
   device::CoreSet cores;
   std::int32_t priority = 0;  ///< -128 to 127, higher first.
   /// How long one attempt may take from its submission; then it is abandoned with kTimeout. 0 lets
@@ -67,8 +67,8 @@ struct SetOptions {
   /// kBusy (RunOptions::room_until). Not for a set that submits in callbacks.
   Duration room_time{0};
   /// An inference that ends because the device is lost waits until it is back, and runs again, at
-  /// most 8 times; none of `retries` is used up. Its time away is nobody's: cancel() and shutdown()
-  /// end it. False: it completes with kDeviceLost.
+  /// most 8 times; none of `retries` is used up. While the device is away no time limit runs;
+  /// cancel() and shutdown() end the wait. False: it completes with kDeviceLost.
   bool replay = false;
   /// Completed handles are collected, and callbacks called, in the order of submission.
   bool in_order = false;
@@ -126,8 +126,8 @@ class CORELANE_API SetHandle {
   std::size_t index_ = 0;
 };
 
-/// Gets a completed handle, which it holds. Called in the thread that completes the inference, or,
-/// in order, in one that completes another; it may call any function. What it throws is logged.
+/// Takes a completed handle and holds it until it is released. Called in the thread that completes
+/// the inference, or, in order, another one; may call any function. What it throws is logged.
 using SetCallback = std::function<void(SetHandle)>;
 
 /// A cheap handle; copies stand for the same set, which ends with the last of them. Any thread.
@@ -172,7 +172,7 @@ class CORELANE_API InferenceSet {
   /// The same for a caller who waits for what was submitted: kNotFound as soon as nothing is in
   /// flight or completed.
   Result<SetHandle> collect_in_flight(TimePoint until = kNever);
-  /// The one of this id. kNotFound where none with it is in flight or completed.
+  /// Collects the handle with this id. kNotFound where none with it is in flight or completed.
   Result<SetHandle> collect_id(std::uint64_t id, TimePoint until = kNever);
   /// Held to available. kInvalidArgument (of another set), kWrongState (not held).
   Status release(const SetHandle& handle);
@@ -195,8 +195,8 @@ class CORELANE_API InferenceSet {
   void shutdown();
   /// A snapshot.
   SetFigures figures() const;
-  /// Tells of each inference that is collected, or completes, until the subscription goes: any
-  /// number of observers, none of which takes anything from another. It may outlive the set.
+  /// Reports each inference that is collected or completes, until the subscription is destroyed.
+  /// Any number of observers; none takes anything from another. It may outlive the set.
   /// kInvalidArgument (no function, one_in, ring), kIo where the system gives no thread.
   Result<std::shared_ptr<device::Observation>> observe(SetObserverOptions options);
 

@@ -57,7 +57,7 @@ struct MergedLogOptions {
   /// Each with its own log (kInfo), resets and losses (kWarn), and returns (kInfo). They are kept
   /// open.
   std::vector<std::shared_ptr<device::Device>> devices;
-  /// Of stamps and window. Null: that of the first device, or real_clock() without one.
+  /// The clock of stamps and window. Null: the first device's, or real_clock() without a device.
   std::shared_ptr<Clock> clock;
 };
 

@@ -48,7 +48,7 @@ struct ProgramForm {
   device::MemoryFigures memory;
   /// Which of the device's engines computes it.
   std::string engine;
-  /// Of a static form beside an open one: runs of its shapes since it was made. 0 for others.
+  /// Runs of its shapes since a static form beside an open one was made; 0 for other forms.
   std::uint64_t runs = 0;
 };
 
@@ -92,9 +92,9 @@ class CORELANE_API Program {
   /// allocated. Of a program with a batch range the first form serves all sizes, and each other one
   /// a single size; likewise the shapes of other open dimensions (LoadOptions::static_forms).
   std::vector<ProgramForm> forms() const;
-  /// Of a program with a batch range: makes the form of one size now, and waits for it. Without
-  /// this call it is made in a thread of the program's own once the size has occurred, while the
-  /// form for all sizes goes on serving. kUnsupported (no range, or a device that prepares each
+  /// Makes the form of one size of the program's batch range now, and waits for it. Without this
+  /// call a thread of the program makes it once the size has occurred, while the form for all
+  /// sizes goes on serving. kUnsupported (no range, or a device that prepares each
   /// size at its first use anyway), kOutOfRange (the size), kOutOfMemory (replicate_limit leaves no
   /// room, or there are 16 forms), or what the device refuses it with.
   Status make_batch_form(std::uint32_t batch) const;

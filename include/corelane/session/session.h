@@ -257,7 +257,7 @@ class CORELANE_API Session {
   const std::shared_ptr<Clock>& clock() const;
   /// Figures of one moment; zeros in a forked child.
   SessionStatistics statistics() const;
-  /// Of all programs of the session, in bytes; zeros once it is closed.
+  /// The memory of all programs of the session, in bytes; zeros once it is closed.
   device::MemoryFigures memory() const;
 
   /// Sizes the device's ring of records, which all its users share; 0 switches it off. Errors are
@@ -275,7 +275,7 @@ class CORELANE_API Session {
 /// What Session::run_awaitable returns, to be awaited once.
 class Session::Awaitable {
  public:
-  /// Of a call that was submitted, or of the failure to submit it.
+  /// Waits for a call that was submitted, or gives the failure to submit it.
   explicit Awaitable(Result<Future> future) : future_(std::move(future)) {}
   /// Whether the coroutine need not suspend.
   bool await_ready() const { return !future_ || future_->done(); }

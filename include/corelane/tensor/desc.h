@@ -54,10 +54,10 @@ struct CORELANE_API TensorDesc {
   Layout layout;
   Quant quant;
   std::vector<std::string> dim_names;  ///< Symbol of each dimension, "" where fixed; may be empty.
-  /// What the memory holds where this is no plain tensor of numbers: then dtype is u8, the shape is
+  /// What the memory holds if it is not a plain tensor of numbers: then dtype is u8, the shape is
   /// [?], and the bytes are the value's flat form (corelane/tensor/value.h), never converted.
   ValueType value;
-  /// Of an output that an engine describes: its rank is known after a run. The shape is [?] then.
+  /// An output that the engine describes, whose rank is known only after a run; the shape is [?].
   bool any_rank = false;
 
   /// Bytes of a static shape in this layout; see storage_bytes().

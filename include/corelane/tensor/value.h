@@ -34,9 +34,9 @@ class CORELANE_API ValueView {
 
   /// What it is.
   ValueKind kind() const noexcept { return kind_; }
-  /// Of a tensor its element type, of a map that of its keys; else kUndefined.
+  /// The element type of a tensor, or of the keys of a map; else kUndefined.
   DType dtype() const noexcept { return dtype_; }
-  /// Of a tensor; else rank 0.
+  /// The shape of a tensor; rank 0 for anything else.
   Shape shape() const;
   /// Elements of a tensor, values of a sequence, pairs of a map, 0 or 1 of an optional.
   std::size_t size() const noexcept { return count_; }
@@ -48,11 +48,11 @@ class CORELANE_API ValueView {
   std::string_view string(std::size_t i) const noexcept;
   /// All of them.
   std::vector<std::string_view> strings() const;
-  /// The values of a sequence; of an optional the value or none; else none.
+  /// The values of a sequence, or the value of an optional, if it has one; else empty.
   std::vector<ValueView> items() const;
-  /// Of a map, a tensor of rank 1; else as a default-made one.
+  /// The keys of a map, a tensor of rank 1; for anything else a default-made view.
   ValueView keys() const;
-  /// The same of its values, in the order of the keys.
+  /// The values of a map in the same form, in the order of the keys.
   ValueView values() const;
 
   /// kTypeMismatch, naming `what` ("input 'x'"), unless it is a `type`; with the shape of a tensor,

@@ -60,7 +60,7 @@ def session_with(path: str, operators: Mapping[str, CustomOperator]) -> Any:
 
 
 def describe_results(onnx: Any, model: Any, operators: Mapping[str, CustomOperator]) -> Any:
-    """The model with the types and shapes of all values, those behind custom operators too."""
+    """The model with the types and shapes of all values, those after custom operators too."""
     pending = [n for n in model.graph.node if n.op_type in operators]
     while pending:
         model = onnx.shape_inference.infer_shapes(model)

@@ -112,7 +112,7 @@ def custom_operators(onnx: Any, model: Any, operators: Mapping[str, CustomOperat
 
 
 def _for_quantizer(onnx: Any, path: str, operators: Mapping[str, CustomOperator]) -> None:
-    """Types and shapes behind custom operators, and what prepare() does."""
+    """Types and shapes after custom operators, and what prepare() does."""
     model = describe_results(onnx, onnx.load(path), operators)
     prepare(model.graph)
     onnx.save(model, path)

@@ -140,7 +140,7 @@ Result<ProgramDescription> description_of(const ModelSource& source, const Impor
   return file->description();
 }
 
-/// Of a program file or an ONNX model, without a device.
+/// Describes a program file or an ONNX model, without a device.
 nb::dict describe(nb::handle model, const nb::dict& given) {
   const ModelSource source(model);
   const ImportOptions options = import_options(given);

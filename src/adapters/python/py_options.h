@@ -25,7 +25,7 @@ struct Terms {
   std::int64_t timeout_us = 0;
   std::int64_t submit_timeout_us = 0;
   std::int32_t priority = 0;
-  /// Of one call alone, where it has one: its submission gives up waiting once it is set.
+  /// If the call has one of its own: its submission gives up waiting once this is set.
   std::shared_ptr<std::atomic<bool>> abandoned;
 };
 

@@ -145,6 +145,7 @@ bool bring_outputs(Buffers& buffers, const qaic::rt::BufferMappings& mappings,
     if (mappings[i].ioType != BUFFER_IO_TYPE_OUTPUT || buffer.writable || buffer.raw.size == 0 ||
         !buffer.is_memory())
       continue;
+    // A count of 1: `before` alone holds it, so that no Python code sees it change.
     const bool again = i < before.size() && before[i].own && before[i].keep.use_count() == 1 &&
                        before[i].raw.size == buffer.raw.size;
     buffer = again ? before[i] : make_buffer(buffer.raw.size);
@@ -208,6 +209,7 @@ void bind_buffers(nb::module_& module) {
             made.raw.handle = handle;
             made.raw.offset = offset;
             made.raw.type = type;
+            // Last: what throws before leaves no object that would have to be destroyed.
             new (self) Buffer(std::move(made));
           },
           arg("data").none() = nb::none(), nb::kw_only(), arg("size") = 0, arg("handle") = 0,

@@ -28,7 +28,7 @@ using Buffers = std::vector<Buffer>;
 Buffer make_buffer(std::size_t size);
 /// A QBuffer, or any object that shows contiguous memory. TypeError, ValueError for others.
 Buffer buffer_of(nanobind::handle value);
-/// Of each object of a sequence.
+/// The buffers of each object of a sequence.
 Buffers buffers_of(nanobind::handle values);
 /// As the classes take them.
 std::vector<QBuffer> raw(const Buffers& buffers);

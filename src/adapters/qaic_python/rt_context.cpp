@@ -28,6 +28,7 @@ struct Callbacks {
 
 namespace {
 
+/// Null where the user gave no function: the library's own log gets the lines then.
 qaic::rt::LogCallback log_callback(const std::shared_ptr<Callbacks>& callbacks) {
   if (callbacks->log.object == nullptr) return nullptr;
   return [callbacks](QLogLevel level, const char* message) {
@@ -53,12 +54,15 @@ ContextObject::ContextObject(nb::handle devices, std::uint32_t properties, nb::o
   const bool all = devices.is_none();
   without_lock([&] {
     if (all) qaic::rt::detail::checkInit("Context", qaic::rt::Util::getDeviceIds(devices_));
+    // Without the interpreter's lock: where no context can be made `error` is called in this
+    // thread.
     context_ = qaic::rt::Context::Factory(&properties, devices_, log_callback(callbacks_),
                                           error_handler(callbacks_));
   });
 }
 
 ContextObject::~ContextObject() {
+  // The end of the context waits for the user's functions, which want the lock.
   const Released released;
   context_.reset();
 }

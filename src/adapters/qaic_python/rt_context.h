@@ -25,7 +25,7 @@ class ContextObject {
   ContextObject& operator=(const ContextObject&) = delete;
 
   const qaic::rt::shContext& get() const noexcept { return context_; }
-  /// Those of the context, in order.
+  /// The devices of the context, in order.
   const std::vector<QID>& devices() const noexcept { return devices_; }
   /// The first device that `device` names; None: the context's first.
   QID first_of(nanobind::handle device) const;

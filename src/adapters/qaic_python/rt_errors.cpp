@@ -22,6 +22,7 @@ struct ErrorClass {
 };
 constexpr int kBase = 0, kInit = 1, kRuntime = 2, kNullPtr = 3;
 constexpr int kCoreInit = 4, kCoreRuntime = 5, kCoreNullPtr = 6;
+/// A base comes before those that derive from it: bind_errors() makes them in this order.
 constexpr std::array<ErrorClass, 7> kClasses{{
     {"QAicException", -1, "The base: `status` is the code of the C function."},
     {"ExceptionInit", kBase, "An object could not be made."},
@@ -41,6 +42,8 @@ void raise(int place, const qaic::Exception& thrown) {
   PyErr_SetObject(error.type().ptr(), error.ptr());
 }
 
+/// The most derived classes first, since a clause for a base would catch them too. What is not
+/// caught here goes on to nanobind's own translators.
 void translate(const std::exception_ptr& pointer, void* /*unused*/) {
   try {
     std::rethrow_exception(pointer);
@@ -77,6 +80,7 @@ void bind_errors(nb::module_& module) {
     if (made[i] == nullptr) throw nb::python_error();
     module.attr(row.name) = nb::borrow(made[i]);
   }
+  // The class has it too, so that an exception that a client raises itself has a status.
   nb::handle(made[0]).attr("status") = nb::cast(QS_ERROR);
   nb::register_exception_translator(&translate);
 }

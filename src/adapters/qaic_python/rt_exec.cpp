@@ -77,6 +77,7 @@ ExecObject::ExecObject(nb::object context, nb::object program, std::uint32_t pro
     : context_(std::move(context)), program_(std::move(program)) {
   const auto& parent = object_of<ContextObject>(context_, "the context");
   const auto& of = object_of<ProgramObject>(program_, "the program");
+  // Objects that are over may hold cores, which this one's program wants.
   sweep();
   without_lock([&] { state_->object = rt::ExecObj::Factory(parent.get(), of.get(), &properties); });
   enrol(state_);
@@ -102,6 +103,7 @@ QStatus ExecObject::set_all(Buffers buffers, nb::handle dimensions) {
   const std::vector<QBuffer> given = raw(buffers);
   const QStatus status = dimensions.is_none() ? get()->setData(given)
                                               : get()->setData(given, dimensions_of(dimensions));
+  // A failure changes nothing in the runtime: the earlier buffers are still bound, and kept.
   if (status == QS_SUCCESS) state_->buffers = std::move(buffers);
   return status;
 }
@@ -115,6 +117,7 @@ QStatus ExecObject::set_some(nb::handle pairs, const Set& set) {
     const auto index =
         value_of<std::uint32_t>(pair[0], "the place of a buffer is a number from 0 to 4294967295");
     given.emplace_back(index, buffer_of(nb::object(pair[1])));
+    // An index that is too large goes on to the runtime, which refuses it.
     if (index < all.size()) all[index] = given.back().second;
   }
   bring_outputs(all, mappings(), state_->buffers);

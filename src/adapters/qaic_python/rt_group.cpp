@@ -69,6 +69,7 @@ void bind_group(nb::module_& module) {
       .def(
           "enable",
           [](GroupObject& self) {
+            // Execution objects that are over may hold cores which the group wants.
             sweep();
             return without_lock([&] { return self.get()->enable(); });
           },

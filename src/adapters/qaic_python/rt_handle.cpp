@@ -48,6 +48,7 @@ QStatus HandleObject::set_part(QStatus (rt::InferenceHandle::*put)(const std::ve
   all.resize(mappings.size());
   for (std::size_t i = 0; i < given.size() && at + i < all.size(); ++i) all[at + i] = given[i];
   bring_outputs(all, mappings, kept);
+  // The class gets the buffers of one direction; all are kept here, since all are set.
   std::vector<QBuffer> part = raw(given);
   for (std::size_t i = 0; i < part.size() && at + i < all.size(); ++i) part[i] = all[at + i].raw;
   const QStatus status = ((*handle_).*put)(part);
@@ -59,6 +60,7 @@ nb::list HandleObject::buffers() const {
   const std::vector<QBuffer>& found = handle_->getBuffers();
   Buffers given = state_->buffers[handle_->getIndex()];
   given.resize(found.size());
+  // What is set comes from the library; who keeps the memory, only this module knows.
   for (std::size_t i = 0; i < found.size(); ++i) given[i].raw = found[i];
   return as_list(given);
 }

@@ -20,7 +20,7 @@ class HandleObject {
   const qaic::rt::shInferenceHandle& get() const noexcept { return handle_; }
   /// All buffers: a list or an InferenceVector.
   QStatus set_buffers(nanobind::handle buffers);
-  /// Those of one direction, by the method of the class.
+  /// Sets the buffers of one direction by a method of the class.
   QStatus set_part(QStatus (qaic::rt::InferenceHandle::*put)(const std::vector<QBuffer>&),
                    nanobind::handle buffers, QAicBufferIoTypeEnum direction);
   nanobind::list buffers() const;

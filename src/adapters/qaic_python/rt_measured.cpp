@@ -68,13 +68,16 @@ QStatus BenchmarkObject::used(Call&& call) {
 template <class Call>
 QStatus BenchmarkObject::measured(Call&& call) {
   const rt::shInferenceSet set = busy_ ? nullptr : object_->getInferenceSet();
+  // In use, or not enabled: used() or the call itself says so.
   if (set == nullptr) return used(std::forward<Call>(call));
+  // Where close_benchmarks() finds it: the run then ends when the interpreter does.
   running().push_back(set);
   struct Ended {
     const rt::shInferenceSet& set;
     ~Ended() { std::erase(running(), set); }
   } const ended{set};
   const QStatus status = used(std::forward<Call>(call));
+  // A copy with the lock: the next run writes the figures without it.
   stats_ = object_->getLastRunStats();
   return status;
 }

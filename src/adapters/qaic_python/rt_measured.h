@@ -29,7 +29,7 @@ class BenchmarkObject : public ContextMember<qaic::rt::shInferenceBenchmarkSet> 
   QStatus set_live_reporting(QLogLevel level, std::int64_t period_ms);
   QStatus set_callback(nanobind::object callback);
   QStatus set_operator_callback();
-  /// Of the last run that ended.
+  /// The figures of the last run that ended.
   const qaic::rt::InferenceBenchmarkStats& stats() const noexcept { return stats_; }
   std::uint64_t completed() const;
   /// Throws CoreExceptionRuntime before enable().

@@ -32,6 +32,7 @@ Room<State>& room() {
 template <class State>
 void enrol_in(const std::shared_ptr<State>& state) {
   auto& known = room<State>().known;
+  // The list grows with the objects that live, not with all that ever were.
   std::erase_if(known, [](const auto& one) { return one.expired(); });
   known.push_back(state);
 }
@@ -40,6 +41,7 @@ void enrol_in(const std::shared_ptr<State>& state) {
 template <class State>
 void drop(std::vector<std::shared_ptr<State>> states) {
   if (states.empty()) return;
+  // `states`, with the memory of Python objects, goes after this: with the lock again.
   const interpreter::Released released;
   for (const auto& state : states) state->object.reset();
 }
@@ -52,6 +54,7 @@ void sweep_room() {
                                     [](const auto& state) { return state->is_in_flight(); });
   std::vector<std::shared_ptr<State>> done(std::make_move_iterator(ended),
                                            std::make_move_iterator(pending.end()));
+  // Before drop() gives the lock away, and another thread may sweep.
   pending.erase(ended, pending.end());
   drop(std::move(done));
 }
@@ -75,7 +78,7 @@ std::vector<std::shared_ptr<State>> all_known() {
   return found;
 }
 
-/// Those in flight stay for good, the others go.
+/// Entries in flight stay for good, the others are freed.
 template <class State>
 void keep_what_runs(std::vector<std::shared_ptr<State>> states) {
   std::erase_if(states, [](const auto& state) { return !state->is_in_flight(); });

@@ -206,7 +206,7 @@ void close_profiling() {
   if (all.empty()) return;
   try {
     // In a thread of its own, so that a callback that never returns cannot keep the process from
-    // ending.
+    // ending. A bare one: this module includes nothing of the library's own sources.
     std::promise<void> flushed;
     const std::future<void> done = flushed.get_future();
     std::thread([all, flushed = std::move(flushed)]() mutable {
@@ -218,6 +218,7 @@ void close_profiling() {
   } catch (const std::system_error&) {
     // No thread: what is queued is lost.
   }
+  // Nothing waits for a callback any more: from here on none may begin.
   for (const auto& state : all) state->function->silent = true;
   // Given up with the lock, in whatever order the interpreter takes them.
   if (const Entered lock; lock) all.clear();

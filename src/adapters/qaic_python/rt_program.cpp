@@ -60,6 +60,7 @@ ProgramObject::ProgramObject(nb::object context, nb::handle device, nb::handle q
   ProgramProperties given = properties;
   if (devices.size() > 1 && given.dev_mapping.empty()) given.dev_mapping = mapping_of(devices);
   without_lock([&] {
+    // With a mapping the number says nothing: any of the context's will do.
     const QID chosen = !devices.empty()            ? devices.front()
                        : given.dev_mapping.empty() ? parent.choose(container.get())
                                                    : parent.devices().front();

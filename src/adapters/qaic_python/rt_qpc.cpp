@@ -132,6 +132,7 @@ void bind_data(nb::module_& module) {
       .def(
           "load",
           [](QpcFileObject& self) {
+            // A new one for each load(): who has the bytes of an earlier one keeps them.
             auto file = std::make_shared<rt::QpcFile>(self.folder, self.name);
             without_lock([&] { file->load(); });
             Buffer read;
@@ -181,6 +182,7 @@ void bind_qpc(nb::module_& module) {
       .def(
           "__init__",
           [](QpcObject* self, nb::handle folder, const std::string& file) {
+            // Bytes are no path here, but a container in memory.
             if (PyObject_CheckBuffer(folder.ptr()) != 0) throw nb::next_overload();
             new (self) QpcObject(path_of(folder), file);
           },

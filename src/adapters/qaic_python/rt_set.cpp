@@ -166,6 +166,7 @@ SetObject::SetObject(nb::object context, nb::handle qpc, nb::handle device, std:
   const auto& container = object_of<QpcObject>(qpc, "the Qpc");
   const rt::DeviceChoice chosen = choice_of(device);
   const rt::InferenceSetProperties given = properties.get();
+  // Sets that are over may hold cores which this one wants.
   sweep();
   without_lock([&] {
     state_->object = rt::InferenceSet::Factory(parent.get(), container.get(), chosen, set_size,
@@ -185,12 +186,14 @@ void SetObject::begin_with(nb::handle vectors) {
                                std::to_string(count) + " handles; pass one for each, or none");
   std::vector<rt::shInferenceHandle> handles(count);
   for (rt::shInferenceHandle& handle : handles)
+    // All are available, so that nothing waits and the interpreter's lock may stay.
     rt::detail::checkInit("InferenceSet", state_->object->getAvailable(handle));
   std::sort(handles.begin(), handles.end(),
             [](const auto& a, const auto& b) { return a->getIndex() < b->getIndex(); });
   for (const rt::shInferenceHandle& handle : handles) {
     rt::detail::checkInit("InferenceSet",
                           put_buffers(*state_, *handle, vectors[handle->getIndex()]));
+    // It cannot fail: the handle was taken above, and is not submitted.
     static_cast<void>(state_->object->putCompleted(handle));
   }
 }

@@ -91,6 +91,7 @@ nb::tuple copy(const Of& of, std::uint32_t state) {
   QStatus status = without_lock([&] { return of.states(found); });
   if (status != QS_SUCCESS) return nb::make_tuple(status, nb::bytes("", 0));
   // One that is not there: the call says so.
+  // Where other buffers are set between the two calls, the second one refuses the size.
   const std::size_t size = state < found.size() ? static_cast<std::size_t>(found[state].size) : 0;
   std::vector<char> data(size);
   status = without_lock([&] { return of.copy(state, data.data(), size); });

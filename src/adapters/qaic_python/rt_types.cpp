@@ -34,6 +34,7 @@ void bind_enum(nb::module_& module, const char* name, const char* doc,
     if (first.emplace(row.value, row.name).second) made.value(row.name, row.value, row.doc);
   made.export_values();
   for (const EnumRow<E>& row : rows) {
+    // Compared as pointers: `first` has them from these rows.
     if (first[row.value] == row.name) continue;
     // A second name of one value.
     const nb::object member = made.attr(first[row.value]);
@@ -56,6 +57,7 @@ class StructBinder {
   template <auto Field>
   StructBinder& field(const char* name, const char* doc) {
     using Type = std::remove_reference_t<decltype(std::declval<T&>().*Field)>;
+    // Arrays can only be read: Python gets a copy of them, in which a change would be lost.
     if constexpr (!std::is_array_v<Type>) {
       made_.def_rw(name, Field, doc);
     } else if constexpr (std::is_same_v<std::remove_extent_t<Type>, char>) {

@@ -74,6 +74,7 @@ Buffers VectorObject::give() {
 }
 
 nb::list VectorObject::list() {
+  // For the checking mode, which reports outputs that are read too early.
   if (given_) rt::detail::buffersAsked("InferenceVector::getVector", raw(buffers_of(buffers_)));
   return buffers_;
 }
@@ -82,6 +83,7 @@ QStatus VectorObject::set(QStatus (rt::InferenceVector::*put)(const std::vector<
                           nb::handle given, std::size_t first) {
   const Buffers buffers = buffers_of(given);
   const QStatus status = ((*vector_).*put)(raw(buffers));
+  // The class has checked how many there are, so that `first + i` is in the list.
   if (status == QS_SUCCESS)
     for (std::size_t i = 0; i < buffers.size(); ++i) buffers_[first + i] = nb::cast(buffers[i]);
   return status;

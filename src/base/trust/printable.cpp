@@ -36,7 +36,7 @@ void append_control(std::string& out, std::string_view bytes) {
   for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
 }
 
-/// Of nearly every text there is none, and the text is passed on.
+/// Whether any character is a control one. Nearly no text has one, and is passed on as it is.
 bool has_control(std::string_view text) noexcept {
   for (std::size_t i = 0; i < text.size(); ++i)
     if (control_length(text.substr(i)) != 0) return true;

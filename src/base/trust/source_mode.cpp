@@ -6,7 +6,7 @@
 namespace corelane {
 namespace {
 
-/// Of a file that this process makes there.
+/// The group of a file that this process makes in `folder`.
 gid_t group_of_new_files(const std::filesystem::path& folder) {
   struct stat info {};
   const std::filesystem::path place = folder.empty() ? std::filesystem::path(".") : folder;

@@ -55,7 +55,7 @@ Result<const DriverModule*> find_driver(const std::string& kind) {
                known_kinds(), module.error().message(), advice_on(kind));
 }
 
-/// That of a driver of the tree is here even where its module is not.
+/// The description of a driver of this tree is built in, even where its module is missing.
 Result<const DriverDescription*> find_description(const std::string& kind) {
   if (const DriverRow* row = find_row(kind)) return &row->describe();
   CORELANE_ASSIGN(const DriverModule* module, find_driver(kind));

@@ -9,7 +9,7 @@
 
 namespace corelane::drivers::chips {
 
-/// Those with at most `most_cores` cores; the first is the default. Any thread.
+/// The chips with at most `most_cores` cores; the first is the default. Any thread.
 inline std::vector<device::ChipRow> known_chips(
     std::size_t most_cores = device::CoreSet::kMaxCores) {
   std::vector<device::ChipRow> rows = {{"rk3588", 3, 1'000'000'000}, {"rk3576", 2, 950'000'000},

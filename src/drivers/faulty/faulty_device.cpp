@@ -72,6 +72,7 @@ class FaultyBindings final : public Bindings {
   void flip(std::uint64_t random) {
     const std::size_t count = executable->outputs().size();
     for (std::size_t i = 0; i < count; ++i) {
+      // From a random one on, the first that has bytes.
       const auto tensor = inner->output((random + i) % count);
       if (!tensor || tensor->size == 0) continue;
       const std::size_t bit = random % (tensor->size * 8);
@@ -165,6 +166,7 @@ class FaultyCompletion final : public Completion,
       if (status.ok() && fault == ResultFault::kShort)
         status = error(Code::kBadResult, "the result of job {} is short (injected fault 'short')",
                        done.record().id);
+      // Before the fence: who is woken reads it without a lock.
       self->status_ = status;
       self->done_->signal();
       for (const auto& fence : self->signals_) fence->signal(status);
@@ -225,10 +227,13 @@ class FaultyQueue final : public ForwardingQueue {
   Status run(const Submission& job, JobRecord* record) override {
     CORELANE_ASSIGN(Submission below, unwrapped(job));
     const ResultFault fault = dice_->for_job();
+    // A job that nothing strikes runs as without this wrapper, in the caller's thread where it can.
     if (fault == ResultFault::kNone) return inner().run(below, record);
     CORELANE_ASSIGN(const std::shared_ptr<Completion> completion,
                     submit_struck(job, std::move(below), fault));
     completion->wait(kNever);
+    // An abandoned job may still use the caller's memory, which the device shields under a deadline
+    // alone.
     if (job.deadline == kNever || job.direct_user_memory) completion->wait_released(kNever);
     if (record != nullptr) *record = completion->record();
     return completion->status();
@@ -282,6 +287,7 @@ class FaultyQueue final : public ForwardingQueue {
     CORELANE_ASSIGN(std::shared_ptr<Completion> inner, inner().submit(below));
     {
       const MutexLock lock(mutex_);
+      // Forgotten here, since a job does not know its queue when it ends.
       std::erase_if(ends_, [](const auto& end) { return end->signalled(); });
       ends_.push_back(struck->end());
     }
@@ -291,7 +297,7 @@ class FaultyQueue final : public ForwardingQueue {
 
   const std::shared_ptr<FaultDice> dice_;
   mutable Mutex mutex_{LockRank::kLeaf};
-  /// Of struck jobs: those that are not done, and some that are.
+  /// The ends of struck jobs: of all that are not done, and of some that are.
   SureVector<std::shared_ptr<Fence>> ends_ CORELANE_GUARDED_BY(mutex_);
 };
 

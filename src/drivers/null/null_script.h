@@ -32,7 +32,7 @@ struct Script {
   Duration time_of(std::uint64_t core_bits, std::uint32_t batch) const;
 };
 
-/// Of times that are not below 0; Duration::max() for what is longer.
+/// The sum of times that are not below 0; Duration::max() where it would be longer.
 Duration sum_of(Duration one, Duration other) noexcept;
 
 /// "1ms" and the like; kInvalidArgument with the text.

@@ -37,7 +37,7 @@ class VendorProgram final : public device::LaneProgram,
   bool chooses_cores() const noexcept { return cores_ > 1; }
   /// A context for one request, with the shapes of this program.
   Result<std::unique_ptr<VendorContext>> new_context();
-  /// That request is gone.
+  /// Called when the request that used the context is gone.
   void context_gone(const VendorContext& context) noexcept {
     requests_.fetch_sub(1, std::memory_order_relaxed);
     if (context.owns_weights()) loads_.fetch_sub(1, std::memory_order_relaxed);

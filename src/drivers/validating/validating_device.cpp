@@ -57,6 +57,7 @@ Status check_options(const PrepareOptions& options) {
 /// A device with one engine has no names for it.
 Status check_engine(const std::string& wish, const DeviceInfo& info) {
   const std::vector<std::string>& names = info.engines;
+  // An empty wish is the device's own choice.
   if (wish.empty() || (wish == kSoonestEngine && !names.empty())) return {};
   if (std::ranges::find(names, engine_of_wish(wish)) != names.end()) return {};
   if (names.empty())

@@ -34,7 +34,7 @@ class NetworkBuilder {
     append_bytes_field(graph_, 12, value(name, dims, type));
     return *this;
   }
-  /// Of any type, an encoded TypeProto.
+  /// An input of any type, given as an encoded TypeProto.
   NetworkBuilder& typed_input(std::string_view name, std::string_view type) {
     append_bytes_field(graph_, 11, typed(name, type));
     return *this;

@@ -15,7 +15,7 @@ class JobTrace {
   /// Keeps the last `capacity` records of each core from now on; 0 keeps none.
   void start(std::size_t capacity);
   bool on() const noexcept { return capacity_ != 0; }
-  /// Of a job on several cores, to the ring of each.
+  /// Adds the record of a job, which goes to the ring of each of its cores.
   void add(const device::JobRecord& record);
   /// Each job once, in order of start; kWrongState when it was never on.
   Result<std::vector<device::JobRecord>> read() const;

@@ -34,7 +34,7 @@ class DeviceLoss {
                  "the executable was prepared before the device was lost ({}); {}", reason_,
                  lost_ ? "prepare again when it is back" : "prepare again");
   }
-  /// Of what is prepared now; kDeviceLost while the device is lost.
+  /// The generation of what is prepared now; kDeviceLost while the device is lost.
   Result<std::uint64_t> generation() const {
     if (!lost_) return current_->load();
     return error(Code::kDeviceLost, "the device is lost ({}); try again when it is back", reason_);

@@ -31,7 +31,7 @@ class SharedProgram {
   /// Refuses copies for `requests` jobs on `cores` cores at once before they are made.
   Status expect_copies(std::size_t requests, std::size_t cores);
 
-  std::atomic<std::size_t> executables{0};    ///< That share it.
+  std::atomic<std::size_t> executables{0};    ///< Executables that share it.
   std::atomic<std::size_t> live_bindings{0};  ///< Of all of them: so many jobs may want to run.
 
  private:
@@ -48,7 +48,7 @@ class SharedProgram {
 /// that is held.
 class SharedPrograms {
  public:
-  /// Of an image at the same place, immutable like that one, with the same options and from the
+  /// The program of an image at the same place, immutable too, with the same options and from the
   /// same time between two losses of the device; null where there is none.
   std::shared_ptr<SharedProgram> find(const device::Image& image,
                                       const device::PrepareOptions& options,

@@ -8,7 +8,7 @@
 
 namespace corelane::onnx {
 
-/// Of a node of ONNX's or the engines' own domains, whose attribute `name` has `value`:
+/// Checks a node of ONNX's or the engines' own domains whose attribute `name` has `value`:
 /// kUnsupportedModel for an integer of more than 32 bits, which engines cut (to 0, and divide by
 /// it), but for limits and values, which may be any number; kMalformed for a count below 1.
 Status check_attribute(const ::onnx::NodeProto& node, int position, std::string_view name,

@@ -172,7 +172,7 @@ class ScopeChecker {
     return {};
   }
 
-  /// Of a domain that the model does not import: the newest one.
+  /// The version of a domain; the newest one if the model does not import it.
   std::int64_t version_of(const std::string& domain) const {
     if (is_standard_domain(domain)) return standard_version(imports_);
     for (const auto& o : imports_)

@@ -14,12 +14,12 @@ namespace corelane::onnx {
 namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<::onnx::NodeProto>;
-/// Of a call, by their names in its function.
+/// The attributes of a call, by their names in the function.
 using Attributes = std::unordered_map<std::string_view, const ::onnx::AttributeProto*>;
 
-/// Of all bodies, once for each call. Functions that call functions grow by powers.
+/// The most nodes of all bodies, counted at each call: functions that call others grow by powers.
 constexpr std::size_t kMostNodes = 1'000'000;
-/// Of bodies and subgraphs in one another: the walk recurses.
+/// The most bodies and subgraphs in one another: the walk recurses.
 constexpr std::size_t kMostDeep = 128;
 
 /// Domain, name and overload of a function, or of what a node calls.

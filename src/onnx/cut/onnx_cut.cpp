@@ -30,7 +30,7 @@ Status check_borders(const ProgramDescription& whole) {
     for (const IoEntry& entry : *side)
       if (!entry.desc.value.empty() || entry.desc.dtype == DType::kString)
         return error(Code::kUnsupported,
-                     "'{}' is no tensor of numbers; a network with one cannot be cut into parts",
+                     "'{}' is not a tensor of numbers; a network with one cannot be cut into parts",
                      entry.desc.name);
   for (const IoEntry& output : whole.outputs)
     if (std::ranges::any_of(whole.inputs, [&](const IoEntry& input) {
@@ -127,7 +127,7 @@ class PartMaker {
     const ValueFacts& known = facts_.of(std::string(link));
     if (known.elem == ::onnx::TensorProto::STRING || is_no_tensor(link))
       return error(Code::kUnsupportedModel,
-                   "cut value '{}': it is no tensor of numbers, and nothing else crosses a cut; "
+                   "cut value '{}': it is not a tensor of numbers, and nothing else crosses a cut; "
                    "cut elsewhere",
                    link);
     if (known.elem == 0 || !known.shape)
@@ -218,8 +218,8 @@ bool has_operator(const ::onnx::GraphProto& graph, const CustomOperatorDecl& op)
   });
 }
 
-/// Of what was declared for the whole network: a type that a part does not have is a mistake, and a
-/// standard one must be named.
+/// The options for one part, from those of the whole network: it is a mistake to declare a type
+/// that the part does not have, and a standard one must be named.
 ImportOptions part_options(const ImportedModel& whole, const ::onnx::GraphProto& graph,
                            const ImportOptions& options) {
   ImportOptions part;

@@ -135,11 +135,11 @@ Status CutPlan::check_crossing(const CutValues& cut, int part) const {
   }
   if (!any)
     return error(Code::kInvalidArgument,
-                 "cut '{}' is no cut: no node of the network comes after it", text);
+                 "cut '{}' is not a cut: no node of the network comes after it", text);
   if (!missing.empty())
     return error(Code::kInvalidArgument,
-                 "cut '{}' is no cut: node {} after it reads '{}', which is made before it; name "
-                 "all values that cross it: --cut {},{}",
+                 "cut '{}' is not a cut: node {} after it reads '{}', which is made before it; "
+                 "name all values that cross it: --cut {},{}",
                  text, reader, missing.front(), text, fmt::join(missing, ","))
         .with(Detail::kAllowed, fmt::format("{},{}", text, fmt::join(missing, ",")));
   if (!unread.empty())
@@ -162,8 +162,8 @@ Result<CutPlan> CutPlan::make(const ::onnx::GraphProto& graph, std::span<const C
     }
     if (!any)
       return error(Code::kInvalidArgument,
-                   "cut '{}' is no cut: no node lies between it and the one before; give the cuts "
-                   "in the order of the network, each once",
+                   "cut '{}' is not a cut: no node lies between it and the one before; give the "
+                   "cuts in the order of the network, each once",
                    text);
     CORELANE_TRY(plan.check_crossing(cuts[j], static_cast<int>(j)));
   }

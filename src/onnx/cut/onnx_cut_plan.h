@@ -19,11 +19,11 @@ using CutValues = std::vector<std::string>;
 /// A graph cut into parts, each after the one before. It must not change while this is used.
 class CutPlan {
  public:
-  /// Of nodes that are computed from constants alone: each part that reads them has them.
+  /// The part of nodes computed from constants alone: each part that reads them has them.
   static constexpr int kEverywhere = -1;
 
-  /// kNotFound for a value that is not there, kInvalidArgument for a cut that is none: its message
-  /// says which values it has to name as well.
+  /// kNotFound for a value that is not there, kInvalidArgument for an incomplete cut: the
+  /// message says which values it has to name as well.
   static Result<CutPlan> make(const ::onnx::GraphProto& graph, std::span<const CutValues> cuts);
 
   int parts() const noexcept { return static_cast<int>(cuts_.size()) + 1; }

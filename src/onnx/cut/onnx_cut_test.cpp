@@ -239,7 +239,7 @@ TEST(OnnxCut, ASequenceDoesNotCross) {
   set_int(*m.graph().mutable_node(1), "axis", 0);
   const Status why = refusal(m, {{"s"}});
   EXPECT_EQ(why.code(), Code::kUnsupportedModel);
-  EXPECT_THAT(why.message(), HasSubstr("it is no tensor of numbers"));
+  EXPECT_THAT(why.message(), HasSubstr("it is not a tensor of numbers"));
   EXPECT_THAT(why.message(), ::testing::Not(HasSubstr("value_info")));
 }
 
@@ -332,8 +332,8 @@ TEST(OnnxCut, FixedShapesAndTheBordersAreThoseOfTheWhole) {
   EXPECT_EQ(chain->parts[1].description.cores, 2U);
 }
 
-/// Of random networks, cut at random places: what a message asks for makes a cut, and the parts
-/// have every node once.
+/// Cuts random networks at random places: the values that a message asks for make a cut, and the
+/// parts have every node once.
 TEST(OnnxCut, RandomNetworksAreCutWhereTheMessageSaysWhatIsMissing) {
   std::uint32_t state = 7;
   const auto below = [&](std::uint32_t n) {

@@ -133,7 +133,7 @@ Status set_partial(const ImportOptions& options, ProgramDescription& description
   return {};
 }
 
-/// Those of subgraphs included.
+/// Counts the nodes of subgraphs, too.
 std::uint64_t count_nodes(const ::onnx::GraphProto& graph) {
   std::uint64_t n = 0;
   for (const auto& node : graph.node()) {

@@ -34,7 +34,7 @@ class ExternalData {
   /// Tensors at kLentLocation lie in `model`, the bytes of the model itself, which must live as
   /// long as this object is used.
   void lend(ByteSpan model);
-  /// Of the files opened so far and what is lent, each counted once however it is named.
+  /// Bytes of the files opened so far and of `model`, each counted once however it is named.
   std::size_t size_of_files() const { return size_of_files_; }
 
  private:

@@ -6,10 +6,10 @@
 
 namespace corelane::onnx {
 
-/// Of an operator of ONNX's own domains, from one version on.
+/// What holds for an operator of ONNX's own domains, from one version on.
 struct OperatorFacts {
   std::string_view type;
-  bool standard = false;  ///< Of the standard domain, not of "ai.onnx.ml" or a preview.
+  bool standard = false;  ///< In the standard domain, not "ai.onnx.ml" or a preview.
   std::int64_t since = 1;
   int least_inputs = 0;
   int most_inputs = 0;  ///< -1: any number.
@@ -20,7 +20,7 @@ struct OperatorFacts {
   bool needs(int input) const noexcept { return (needed >> (input < 15 ? input : 15) & 1U) != 0; }
 };
 
-/// Of the operator in this version of its domain; of its first one where that came later. Null for
+/// The operator in this version of its domain, or its first version if that came later. Null for
 /// types that no version of the standard has.
 const OperatorFacts* find_operator(std::string_view type, std::int64_t version) noexcept;
 /// True for the types of the standard domain, in any version of it.

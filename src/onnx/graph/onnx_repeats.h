@@ -5,8 +5,8 @@
 
 namespace corelane::onnx {
 
-/// Of initialisers of one name, type and shape in a graph, the last one stays, as ONNX Runtime has
-/// it; some exporters write one for each use. Those that differ in type or shape stay as they are.
+/// Keeps only the last of several initialisers of one name, type and shape in a graph, as ONNX
+/// Runtime does; some exporters write one for each use. If they differ in type or shape, all stay.
 /// True when anything changed.
 bool drop_repeated_initializers(::onnx::ModelProto& model);
 

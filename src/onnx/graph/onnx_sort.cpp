@@ -17,7 +17,7 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<::onnx::NodeProto>;
 
-/// The positions of the nodes in their new order; those in a circle, or behind one, come last.
+/// The positions of the nodes in their new order; those in a circle, or after one, come last.
 std::vector<int> order_of(const Nodes& nodes) {
   std::unordered_map<std::string_view, int> makers;
   for (int i = 0; i < nodes.size(); ++i)

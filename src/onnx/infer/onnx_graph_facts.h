@@ -5,7 +5,7 @@
 
 namespace corelane::onnx {
 
-/// Of a graph whose nodes are in order.
+/// The facts of the values of a graph whose nodes are in order.
 FactsTable facts_of(const ::onnx::GraphProto& graph, std::int64_t opset, ByteSpan constants);
 
 /// The same, and of what If and Loop make what their bodies declare. Lowerings do without it.

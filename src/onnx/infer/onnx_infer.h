@@ -29,7 +29,7 @@ struct InferContext {
 
   const ValueFacts& in(int i) const { return sound(facts.of(input_of(node, i))); }
   void set(int output, std::int32_t elem, std::optional<Shape> shape) const;
-  /// The one way into the table: what does not fit together, or is too much to keep, is dropped. So
+  /// The only way into the table: drops what does not fit together, or is too much to keep, so that
   /// `ints` and `floats` that a rule finds have as many elements as the shape says.
   void set(int output, ValueFacts known) const;
   /// Known integers of input i, or of the attribute where older operator sets have it.

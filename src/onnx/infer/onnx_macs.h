@@ -8,8 +8,8 @@
 
 namespace corelane::onnx {
 
-/// Of Conv, ConvTranspose, MatMul, Gemm and their quantised forms; 0 for other operators, nullopt
-/// where a shape is not known.
+/// Multiplications of Conv, ConvTranspose, MatMul, Gemm and their quantised forms; 0 for other
+/// operators, nullopt where a shape is not known.
 std::optional<std::uint64_t> macs_of(const ::onnx::NodeProto& node, const FactsTable& facts);
 
 }  // namespace corelane::onnx

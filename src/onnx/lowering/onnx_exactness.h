@@ -80,7 +80,7 @@ class Exactness {
     int family;
     ImportFinding finding;
   };
-  /// Of all graphs of the network.
+  /// What all graphs of the network share.
   struct Shared {
     IntegerFamilies families;
     std::vector<ImportFinding> found;

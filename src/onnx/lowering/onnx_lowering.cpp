@@ -26,7 +26,7 @@ namespace {
 
 /// Revisions of "openvino":
 ///  1  as the import wrote it until its revision 3, for OpenVINO 2026.4.1
-///  2  constants behind reductions, Softmax of operator sets 11 and 12, slopes of PRelu, axes of
+///  2  constants after reductions, Softmax of operator sets 11 and 12, slopes of PRelu, axes of
 ///     ReduceL1, ReduceLogSum and ReduceLogSumExp
 ///  3  verdicts; names in subgraphs that hide those around them
 ///  4  verdicts on places that come with each run

@@ -54,7 +54,7 @@ TEST(OnnxLowering, LoweringAgainMakesTheSameForm) {
 }
 
 TEST(OnnxLowering, ALoweredNetworkIsNotChangedAgain) {
-  // Program files of before hold one.
+  // Earlier program files hold one.
   const auto imported = mixed();
   ASSERT_TRUE(imported) << imported.error().to_string();
   const auto again = lower_onnx(imported->lowered[0].graph, imported->constants, lowerings()[0]);

@@ -15,7 +15,7 @@ namespace corelane::onnx {
 class RuleTable {
  public:
   explicit RuleTable(std::initializer_list<std::span<const Rule>> rules);
-  /// Those for a node's operator, in the order in which they are tried. Standard domains only.
+  /// The rules for a node's operator, in the order in which they are tried. Standard domains only.
   const std::vector<const Rule*>& rules_for(const ::onnx::NodeProto& node) const;
 
  private:

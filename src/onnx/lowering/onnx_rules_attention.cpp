@@ -193,7 +193,7 @@ Result<bool> attention(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.instead(node, "Reshape", {r.transpose(y, {0, 2, 1, 3}), r.ints({0, 0, -1})});
 }
 
-/// A convolution per channel over the last kernel - 1 steps of before, then this input.
+/// A convolution per channel over the last kernel - 1 steps before this input, then the input.
 Result<bool> causal_conv(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto& x = r.of(node.input(0));
   const auto& w = r.of(node.input(1));

@@ -69,7 +69,7 @@ bool may_be_fused(const ValueFacts& constant) {
   return std::ranges::count_if(dims, [](std::int64_t d) { return d != 1; }) == 1;
 }
 
-/// The one input that is computed at run time; -1 when there are none or several.
+/// The only input that is computed at run time; -1 when there are none or several.
 int varying_input(const Rewriter& r, const ::onnx::NodeProto& node) {
   int found = -1;
   for (int i = 0; i < node.input_size(); ++i) {
@@ -110,7 +110,7 @@ bool is_apart(const Rewriter& r, const std::string& x) {
   return rank > 3 || (rank < 0 && r.made_by(x) == "Unsqueeze");
 }
 
-/// A constant for each channel behind such a reduction, directly or behind other such operators.
+/// A constant for each channel after such a reduction, directly or after other such operators.
 Result<bool> apart_from_reduction(Rewriter& r, const ::onnx::NodeProto& node) {
   const int data = varying_input(r, node);
   const auto* head = data < 0 ? nullptr : r.chain_head(node.input(data));
@@ -183,7 +183,7 @@ constexpr Rule kRules[] = {
     {"Mean", apart_from_reduction, kApart},
     {"Mul", apart_from_reduction, kApart},
     {"PRelu", apart_from_reduction, kApart},
-    {"QuantizeLinear", quantized_reduction, "behind a reduction: kept apart from it"},
+    {"QuantizeLinear", quantized_reduction, "after a reduction: kept apart from it"},
     {"Sub", apart_from_reduction, kApart},
     {"Sum", apart_from_reduction, kApart},
 };

@@ -45,7 +45,7 @@ Result<bool> space_to_depth_crd(Rewriter& r, const ::onnx::NodeProto& node) {
                    "the input shape");
   }
   const Shape s = *x.shape;
-  // CRD: channel, row, column; the blocks' place goes behind the channel.
+  // CRD: channel, row, column; the blocks' place goes after the channel.
   const std::int64_t channels = (Checked(s[1]) * b * b).or_open();
   if (channels < 0) return false;
   const std::string split = r.reshape(node.input(0), {s[0], s[1], s[2] / b, b, s[3] / b, b});
@@ -53,7 +53,7 @@ Result<bool> space_to_depth_crd(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.instead(node, "Reshape", {moved, r.ints({s[0], channels, s[2] / b, s[3] / b})});
 }
 
-/// Without padding no window begins behind the last element, unless it jumps over some.
+/// Without padding no window begins after the last element, unless it jumps over some.
 bool may_begin_in_padding(const ::onnx::NodeProto& node) {
   const std::string pad = string_attribute(node, "auto_pad", "NOTSET");
   const Ints pads = ints_attribute(node, "pads");
@@ -147,7 +147,7 @@ bool is_size(const Rewriter& r, std::string name) {
   return false;
 }
 
-/// Of floats the engine makes as many elements the other way where the standard has none.
+/// If a range of floats has no elements by the standard, the engine counts the other way instead.
 Result<bool> float_range(Rewriter& r, const ::onnx::NodeProto& node) {
   const std::int32_t elem = r.of(node.input(0)).elem;
   if (elem != ::onnx::TensorProto::FLOAT && elem != ::onnx::TensorProto::DOUBLE) return false;

@@ -156,7 +156,7 @@ Result<bool> expand_to_nothing(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.unfit(node, "a dimension of 0 is ignored by the engine");
 }
 
-/// With an axis behind dimension 1, the engine takes a first size of 0 for that of the input's
+/// With an axis after dimension 1, the engine takes a first size of 0 for that of the input's
 /// dimension 0, and once it knows a second one of 0, that for the input's dimension 1.
 Result<bool> flat_nothing(Rewriter& r, const ::onnx::NodeProto& node) {
   const ValueFacts x = r.of(node.input(0));
@@ -215,8 +215,8 @@ bool has_few_values(const Rewriter& r, std::string_view name) {
   return false;
 }
 
-/// Of equal values the first ones count. The engine keeps to it where it is asked to, and compares
-/// each value with each of the k then; so it is asked for short lists (kMostCompared in
+/// If values are equal, the first ones count. The engine does so only if asked, and then compares
+/// each value with each of the k, so it is asked for short lists only (kMostCompared in
 /// drivers/virtual/engine/network.cpp). Floats of long lists are seldom equal.
 Result<bool> equal_values(Rewriter& r, const ::onnx::NodeProto& node) {
   constexpr std::int64_t kMostCompared = 1 << 16;

@@ -46,7 +46,7 @@ TEST(OnnxSizes, QuotientsAndAmountsBelowZeroAreWrittenOut) {
   EXPECT_EQ(of_sizes("Div", less_five).verdict, "");
 }
 
-/// [1] came of it, and the Unsqueeze behind it made [1, 1].
+/// [1] came of it, and the Unsqueeze after it made [1, 1].
 TEST(OnnxSizes, AQuotientOfScalarsIsAScalar) {
   TestModel m;
   m.input("in", {"n", 4}).open_output("y", T::INT64);

@@ -160,7 +160,7 @@ BatchStep transpose(const Follower& f) {
   return it == perm.end() ? unknown() : at(f, static_cast<std::size_t>(it - perm.begin()));
 }
 
-/// Of the first `to` dimensions; nullopt when one is open.
+/// The product of the first `to` dimensions; nullopt when one is open.
 std::optional<std::int64_t> product(const Shape& shape, std::size_t to) {
   std::int64_t n = 1;
   for (std::size_t i = 0; i < to; ++i) {

@@ -82,7 +82,7 @@ class GraphWalk {
     return facts.of(name);
   }
 
-  /// Of operators that choose elements: all of them.
+  /// Assumes that operators which choose elements choose all of them.
   static void take_most(const ::onnx::NodeProto& node, FactsTable& facts) {
     const bool places = node.op_type() == "NonZero";
     if ((!places && node.op_type() != "Compress") || !has_output(node, 0)) return;

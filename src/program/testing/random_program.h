@@ -108,7 +108,7 @@ class RandomProgram {
   }
 
  private:
-  /// Of one input, with what a range rules out taken away.
+  /// Gives `d` one input and a batch range, and removes what a range rules out.
   void take_batch_range(ProgramDescription& d) {
     IoEntry io;
     io.desc.name = "rows" + text();

@@ -192,7 +192,7 @@ Status ActivationState::admit(const std::shared_ptr<device::Executable>& executa
   }
   const Status added = residence->add(executable);
   if (added.code() == Code::kDeviceLost) {
-    // It ended with the device. An executable of before is refused here too.
+    // It ended with the device. An earlier executable is refused here too.
     CORELANE_ASSIGN(residence, reside_again(*executable));
   } else {
     CORELANE_TRY(added);
@@ -237,6 +237,7 @@ void ActivationState::release() {
 
 ActivationFigures ActivationState::figures() const {
   ActivationFigures figures;
+  // Before the lock, which is a leaf: the group takes its own.
   if (turns_ != nullptr) figures.turn = turns_->figures(member_);
   const MutexLock lock(mutex_);
   figures.executables = static_cast<std::size_t>(std::count_if(
@@ -275,6 +276,7 @@ void ActivationRun::end(const device::JobRecord& record) {
 
 void ActivationEnd::end(const device::JobRecord& record) {
   if (activation_->turns_ != nullptr) {
+    // The completion ends the run, and so does whoever waits for it: the first of them counts.
     if (turn_ended_.exchange(true)) return;
     activation_->turns_->end(activation_->member_, job_, record);
   }

@@ -97,7 +97,7 @@ class ActivationEnd {
 /// counted in the turns. Without end() it ends as one that never ran.
 class ActivationRun {
  public:
-  /// Of no activation: all of it does nothing.
+  /// A run of no activation: all functions do nothing.
   ActivationRun() = default;
   /// Sets the job's cores to what `asked` is on those of the activation; outside of the turn, adds
   /// a fence to wait for. kInvalidArgument, kCancelled, kWrongState.

@@ -120,6 +120,7 @@ void TurnCore::leave(std::size_t member) {
 Result<std::uint64_t> TurnCore::enter(std::size_t member, device::Submission& job) {
   if (fork_count() != process_) return error(forked());
   Fences go;
+  // Before the lock, and in vain where the job goes at once.
   auto fence = std::make_shared<device::Fence>(clock_);
   bool goes = false;
   std::uint64_t number = 0;
@@ -141,6 +142,7 @@ void TurnCore::end(std::size_t member, std::uint64_t job, const device::JobRecor
   Fences go;
   {
     const MutexLock lock(mutex_);
+    // There is one where the job ended before its turn, by a deadline or because it was cancelled.
     fences_.erase(job);
     table_.end(member, job, record);
     go = decide(0, nullptr);

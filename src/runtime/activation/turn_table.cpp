@@ -60,6 +60,7 @@ void TurnTable::end(std::size_t number, std::uint64_t job, const device::JobReco
     note_start(member, record);
     member.first_job = 0;
   }
+  // It was withdrawn before a core began it, so that there is no time to charge.
   if (record.core_bits == 0) return;
   Duration ran{};
   device::for_each_stretch(record, [&](const device::JobPart& part) {
@@ -143,10 +144,13 @@ void TurnTable::begin(const Candidate& candidate, TimePoint now) {
   TurnFigures& figures = member.figures;
   ++figures.turns;
   figures.longest_wait = std::max(figures.longest_wait, now - *member.candidate_since);
+  // There is one: only a member with jobs that wait is a candidate.
   member.first_job = member.order.begin()->second;
   member.free_at.reset();
   for_each_core(member.core_bits, [&](std::size_t core) {
     Core& one = cores_[core];
+    // A change of members costs time: it counts from when the cores were free and the new one
+    // wanted them. A core that nobody had before costs nothing.
     const bool taken_over = one.last_member != 0 && one.last_member != candidate.number;
     if (taken_over)
       member.free_at =
@@ -197,6 +201,7 @@ TimePoint TurnTable::next_due() const {
   TimePoint due = kNever;
   for (const auto& [number, member] : members_) {
     const bool waits = !member.in_turn && !member.candidate_since && !member.waiting.empty();
+    // Without a timeout nothing comes of time alone: the next job that arrives decides.
     if (waits && member.options.timeout > Duration{})
       due = std::min(due, later(member.waiting.begin()->second.second, member.options.timeout));
   }

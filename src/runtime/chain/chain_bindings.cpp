@@ -24,6 +24,7 @@ Result<device::TensorRef> ChainBindings::new_memory(const PartTensor& owner,
                                                     const TensorDesc& desc) {
   CORELANE_ASSIGN(const std::size_t bytes, desc.bytes());
   const auto& device = executable_->device()->device_of(owner.part);
+  // A buffer of 0 bytes is refused, and a value may have no elements.
   CORELANE_ASSIGN(std::shared_ptr<device::Buffer> buffer,
                   device->create_buffer(std::max<std::size_t>(bytes, 1), {}));
   *executable_->inner_bytes() += bytes;
@@ -37,6 +38,8 @@ Result<device::TensorRef> ChainBindings::new_memory(const PartTensor& owner,
   return device::TensorRef{data, bytes, desc.shape, std::move(keep)};
 }
 
+/// One memory for the part that makes a value and for those that read it: nothing is copied between
+/// parts.
 Status ChainBindings::join(const InnerValue& value) {
   const auto& maker = executable_->parts()[value.from.part];
   CORELANE_ASSIGN(const device::TensorRef memory,
@@ -46,7 +49,7 @@ Status ChainBindings::join(const InnerValue& value) {
   return {};
 }
 
-/// Of an input that several parts read, each would have memory of its own.
+/// Shares an input that several parts read: else each part would have memory of its own for it.
 Status ChainBindings::share(std::size_t input) {
   const TensorDesc& desc = executable_->inputs()[input];
   if (!desc.shape.is_static()) return {};
@@ -87,11 +90,13 @@ Status ChainBindings::acquire() {
 void ChainBindings::give_back(Jobs jobs) {
   const MutexLock lock(mutex_);
   acquired_ = false;
+  // The jobs before go with `jobs`, after the lock.
   last_.swap(jobs);
 }
 
 Status ChainBindings::set_input(std::size_t index, const device::TensorRef& tensor) {
   CORELANE_TRY(check(index, executable_->inputs().size(), "input"));
+  // Null gives each part its own memory back, or the shared memory where there is some.
   const bool own = tensor.data == nullptr;
   for (const PartTensor& at : executable_->routes().inputs[index])
     CORELANE_TRY(parts_[at.part]->set_input(at.index, own ? shared_[index] : tensor));

@@ -19,7 +19,7 @@ struct CoreSpan {
     return count >= device::CoreSet::kMaxCores ? ~std::uint64_t{0}
                                                : (std::uint64_t{1} << count) - 1;
   }
-  /// Those of `all` that are of this device.
+  /// The cores among `all` that belong to this device.
   std::uint64_t own(std::uint64_t all) const noexcept { return (all >> first) & bits(); }
   /// The device's own cores among those of all.
   std::uint64_t among_all(std::uint64_t own) const noexcept { return (own & bits()) << first; }

@@ -65,6 +65,7 @@ device::DeviceInfo info_of(const Members& members) {
       info.depth_limit =
           info.depth_limit == 0 ? own.depth_limit : std::min(info.depth_limit, own.depth_limit);
   }
+  // One device without a limit leaves the chain without one.
   if (!limited) info.memory_limit = 0;
   info.instance = fmt::format("chain({})", instances);
   info.capabilities = common(members);
@@ -79,6 +80,7 @@ ChainDevice::ChainDevice(std::vector<std::shared_ptr<device::Device>> places)
   for (auto& place : places) {
     const auto known = std::ranges::find(members_, place, &ChainObservers::Source::device);
     member_of_.push_back(static_cast<std::size_t>(known - members_.begin()));
+    // The device of an earlier part: its cores are counted once.
     if (known != members_.end()) continue;
     const std::size_t own = place->info().cores.size();
     members_.push_back({std::move(place), {cores, own}});
@@ -89,6 +91,7 @@ ChainDevice::ChainDevice(std::vector<std::shared_ptr<device::Device>> places)
 
 device::Health ChainDevice::health() const noexcept {
   device::Health worst = device::Health::kGood;
+  // The enumerators go from good to bad.
   for (const auto& member : members_) worst = std::max(worst, member.device->health());
   return worst;
 }
@@ -197,7 +200,7 @@ Status ChainDevice::set_trace(std::size_t records_per_core) {
   return {};
 }
 
-/// Of the parts, each on the cores where it ran.
+/// The records of the parts, each on the cores where it ran.
 Result<std::vector<device::JobRecord>> ChainDevice::read_trace() const {
   std::vector<device::JobRecord> all;
   for (const auto& member : members_) {

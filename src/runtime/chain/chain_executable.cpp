@@ -66,6 +66,7 @@ Status ChainExecutable::refusal(const ChainImage& image, std::size_t part,
 
 Status ChainExecutable::prepare_parts(const ChainImage& image,
                                       const device::PrepareOptions& options) {
+  // The shape of each value so far, by name: a part is prepared for what the parts before it make.
   std::map<std::string, Shape> known;
   for (std::size_t i = 0; i < image.inputs.size(); ++i)
     known[image.inputs[i].name] =
@@ -96,6 +97,7 @@ Status ChainExecutable::prepare_parts(const ChainImage& image,
 /// value between two of them has one size.
 Status ChainExecutable::describe(const ChainImage& image) {
   for (std::size_t i = 0; i < image.inputs.size(); ++i) {
+    // Each input has a reader, see ChainRoutes::make().
     const PartTensor& at = routes_.inputs[i].front();
     TensorDesc desc = parts_[at.part]->inputs()[at.index];
     desc.name = image.inputs[i].name;
@@ -136,7 +138,7 @@ device::Placement ChainExecutable::placement() const noexcept {
   return same ? first : device::Placement::kOpaque;
 }
 
-/// Of parts on several engines, each engine once.
+/// Names each engine once, if the parts run on several.
 device::EngineChoice ChainExecutable::engine() const {
   device::EngineChoice choice;
   std::vector<std::string> names;

@@ -27,7 +27,7 @@ class ChainExecutable final : public device::Executable,
   const ChainRoutes& routes() const noexcept { return routes_; }
   /// Bytes of inner values that its bindings hold; they may outlive it.
   const std::shared_ptr<std::atomic<std::size_t>>& inner_bytes() const noexcept { return inner_; }
-  /// Of all inputs, and of all outputs.
+  /// Bytes of all inputs, and of all outputs.
   std::uint64_t bytes_in() const noexcept { return bytes_in_; }
   std::uint64_t bytes_out() const noexcept { return bytes_out_; }
 

@@ -67,6 +67,7 @@ ChainJob::ChainJob(std::shared_ptr<ChainLine> line, std::shared_ptr<ChainBinding
 
 void ChainJob::take(ChainBindings::Jobs parts) noexcept {
   parts_ = std::move(parts);
+  // Before the callbacks, the first of which may come at once.
   pending_ = parts_.size();
   ++line_->ledger->submitted;
   line_->begin();
@@ -91,6 +92,7 @@ Status ChainJob::outcome() const noexcept {
     const Status own = parts_[part]->status();
     if (own.ok()) continue;
     if (own.code() != Code::kCancelled) return part_failure(bindings_->executable(), part, own);
+    // Kept in case no part failed in another way: then the job was cancelled as a whole.
     if (cancelled.ok()) cancelled = own;
   }
   return cancelled;
@@ -112,6 +114,8 @@ void ChainJob::finish() noexcept {
   if (!status_.ok()) ++ledger.failed;
   if (!released()) ++ledger.abandoned;
   if (ledger.observers->wants_records()) ledger.observers->note(record_);
+  // Status and record are whole before this, and the queue's depth is less before anybody is
+  // called.
   done_.store(true, std::memory_order_release);
   line_->end();
   finished_.signal(status_);

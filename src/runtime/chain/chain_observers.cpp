@@ -27,7 +27,10 @@ class ChainObservers::Observer final : public device::Observation {
     return sum;
   }
   bool flush(TimePoint until) override {
+    // In a forked child there is no thread that delivers, and in an observer the wait would be for
+    // itself.
     if (fork_count() != all_->process_ || all_->thread_->is_current()) return false;
+    // The devices first: what they deliver goes into the ring.
     for (const auto& source : sources_)
       if (!source->flush(until)) return false;
     return all_->thread_->flush(ring_, until);
@@ -49,7 +52,7 @@ ChainObservers::~ChainObservers() {
   if (fork_count() == process_) thread_->stop();
 }
 
-/// Of a device's events, with its cores among those of all.
+/// Watches a device's events, with its cores among those of all.
 Status ChainObservers::watch(const Source& source, bool group_events,
                              const std::shared_ptr<Ring>& ring, Observer& observer) {
   device::ObserverOptions options;

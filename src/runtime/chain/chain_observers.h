@@ -18,7 +18,7 @@ class Device;
 
 namespace corelane::runtime {
 
-/// Of one chain; observations share it. Any thread.
+/// The observers of one chain; observations share it. Any thread.
 class ChainObservers final : public std::enable_shared_from_this<ChainObservers> {
  public:
   explicit ChainObservers(const std::shared_ptr<Clock>& clock);
@@ -58,7 +58,7 @@ class ChainObservers final : public std::enable_shared_from_this<ChainObservers>
   const std::shared_ptr<dispatch::DeliveryThread> thread_;
   std::atomic<bool> records_{false};
   mutable Mutex mutex_{LockRank::kLeaf};
-  /// Of records. Replaced, not changed.
+  /// Who watches records. Replaced, not changed.
   std::shared_ptr<const Watchers> watchers_ CORELANE_GUARDED_BY(mutex_);
 };
 

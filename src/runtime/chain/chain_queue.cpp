@@ -24,7 +24,7 @@ class AcquiredChain {
   ChainBindings* bindings_;
 };
 
-/// Jobs of parts, of which none has begun: all end with it that are still there.
+/// Jobs of parts, none of which has begun; cancels those it still holds when it is destroyed.
 class PartJobs {
  public:
   explicit PartJobs(std::size_t parts) : jobs_(parts) {}
@@ -58,7 +58,7 @@ class CountedRun {
   ChainLine& line_;
 };
 
-/// How long a submission sleeps that found room for some of its parts on a device and not for all.
+/// How long a submission sleeps when a device had room for some of its parts, but not for all.
 constexpr Duration kRoomPause = std::chrono::milliseconds(1);
 
 }  // namespace

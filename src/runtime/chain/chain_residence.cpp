@@ -18,6 +18,7 @@ Result<std::shared_ptr<device::Residence>> ChainResidence::make(std::shared_ptr<
     const std::size_t member = device.member_of(part);
     const auto& executable = made->executable_->parts()[part];
     if (parts[member] != nullptr) {
+      // A second part on this device runs on the cores that the first one holds.
       CORELANE_TRY(parts[member]->add(executable));
       continue;
     }

@@ -24,6 +24,7 @@ Result<ChainRoutes> ChainRoutes::make(const ChainImage& image) {
     const device::Image& stage = image.stages[part];
     for (std::size_t i = 0; i < stage.inputs.size(); ++i) {
       const std::string& name = stage.inputs[i].name;
+      // `inner` has values of earlier parts alone, so that no part waits for a later one.
       if (const auto from = inner(name); from != routes.inner.end()) {
         from->to.push_back({part, i});
         continue;
@@ -41,6 +42,8 @@ Result<ChainRoutes> ChainRoutes::make(const ChainImage& image) {
       const bool taken = output < made.size() ? made[output] : inner(name) != routes.inner.end();
       if (taken)
         return error(Code::kMalformed, "two parts of the chain '{}' make '{}'", image.name, name);
+      // It is no output of the chain, so it goes from part to part. A part that reads an output of
+      // the chain is refused above.
       if (output == made.size()) {
         routes.inner.push_back({name, {part, i}, {}});
         continue;

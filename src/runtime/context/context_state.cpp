@@ -27,7 +27,7 @@ Result<std::size_t> index_of(const std::vector<TensorDesc>& descs, std::string_v
                names.empty() ? "none" : names);
 }
 
-/// Of an executable that a context uses; `entry` is a copy of the caller's.
+/// The context's share of the memory of an executable that it uses; `entry` is the caller's copy.
 device::MemoryFigures share_of(const runtime::ExecutableSet::Entry& entry) {
   device::MemoryFigures figures = entry.executable->memory();
   // The set holds one reference, `entry` a second; the rest are contexts, all alike.

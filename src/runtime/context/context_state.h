@@ -137,7 +137,7 @@ struct ContextState {
   Status use_or_open(runtime::ExecutableSet::Entry entry, std::vector<Shape> shapes);
   /// Makes `shapes` (some may be open) current.
   Status reshape(std::vector<Shape> shapes);
-  /// Of the executables that the context knows.
+  /// The generation of the executables that the context knows.
   std::uint64_t face_generation() const;
   /// Whether the tensors of now can become a face.
   bool has_face() const;
@@ -148,7 +148,7 @@ struct ContextState {
   void publish();
   TensorDesc input_desc(std::size_t index) const;
   TensorDesc output_desc(std::size_t index) const;
-  /// Of output_desc(), without its texts: asked for in every run.
+  /// The type in output_desc(), without making its texts: asked for in every run.
   DType output_dtype(std::size_t index) const;
 
   // context_bind.cpp: slots to the device. All need the call lock.
@@ -179,7 +179,7 @@ struct ContextState {
   runtime::Slot free_output(std::size_t index) const;
   /// Binds what a run reads and writes of the state; nothing where it uses none.
   Status begin_states(const RunOptions& options, runtime::StateTurn& turn);
-  /// Those of the options, checked.
+  /// The slices of the options, checked.
   Result<std::vector<runtime::StateStore::Slice>> state_slices(
       const RunOptions& options, std::span<const runtime::StateStore::Use> uses) const;
   Result<runtime::StateStore::Slice> state_slice(
@@ -188,7 +188,7 @@ struct ContextState {
   /// True where the device cannot write it to the state's memory: the shape is known only after the
   /// run.
   bool is_open_output(std::size_t index) const;
-  /// Those of begin_states() that are copied to the state after the run.
+  /// Adds the outputs of begin_states() that are copied to the state after the run.
   void add_state_copies(const runtime::StateTurn& turn,
                         std::vector<runtime::OutputCopy>& copies) const;
   Status check_state(std::size_t index) const;
@@ -201,7 +201,7 @@ struct ContextState {
   Status make_ready();
   /// It begins now; stamps both ends where an input is converted.
   Status copy_in(TimePoint begin);
-  /// Of the last run, as far as it got.
+  /// The stamps of the last run, as far as it got.
   RunStamps last_stamps() const;
   std::vector<runtime::OutputCopy> output_copies(const runtime::StateTurn& turn) const;
   const device::CoreSet& cores_of(const RunOptions& options) const;

@@ -37,7 +37,7 @@ class FormBindings {
     std::uint64_t hash = 0;  ///< Of the face's shapes.
   };
 
-  /// Those of an executable, kept no longer; null where there are none.
+  /// Takes out the bindings of an executable; null where there are none.
   std::shared_ptr<device::Bindings> take(const device::Executable* executable) {
     std::shared_ptr<device::Bindings> bindings;
     const auto at = std::ranges::find_if(
@@ -49,13 +49,13 @@ class FormBindings {
     kept_.pop_back();
     return bindings;
   }
-  /// Those of executables that were lost with their device go.
+  /// Keeps bindings, unless their executable was lost with its device.
   void keep(ExecutableSet::Entry entry, std::shared_ptr<device::Bindings> bindings) {
     std::erase_if(kept_, [](const Kept& kept) { return kept.entry.executable->lost(); });
     if (entry.executable == nullptr || bindings == nullptr || entry.executable->lost()) return;
     kept_.push_back({std::move(entry), std::move(bindings), std::nullopt, 0});
   }
-  /// For the one of an executable, where it is kept.
+  /// Sets the face of an executable's bindings, if they are kept.
   void set_face(const device::Executable* executable, Face face) {
     for (Kept& kept : kept_) {
       if (kept.entry.executable.get() != executable) continue;
@@ -64,7 +64,7 @@ class FormBindings {
       return;
     }
   }
-  /// The one whose face has these shapes, since no executable has changed; null without one.
+  /// The bindings whose face has these shapes in this generation; null without any.
   Kept* find_face(std::span<const Shape> shapes, std::uint64_t generation) {
     const std::uint64_t hash = hash_of(shapes);
     for (Kept& kept : kept_)
@@ -73,7 +73,7 @@ class FormBindings {
         return &kept;
     return nullptr;
   }
-  /// Those of executables that have left the set go, and with them the last hold on these.
+  /// Drops the bindings of executables that have left the set: they are the last to hold those.
   void follow(const ExecutableSet& set) {
     std::erase_if(kept_, [&](const Kept& kept) { return !set.holds(kept.entry.executable.get()); });
   }

@@ -17,7 +17,7 @@ struct InferenceState {
   std::shared_ptr<ContextState> context;
   std::shared_ptr<device::Completion> completion;
   std::shared_ptr<runtime::OutputConversion> conversion;  ///< Null where no output is converted.
-  /// Of the activation that it runs on; gone once the completion has called it.
+  /// The end of its run on an activation; gone once the completion has called it.
   std::weak_ptr<ActivationEnd> run_end;
   RunStamps stamps;  ///< Until it was submitted; see stamps_of().
 };

@@ -24,7 +24,7 @@ inline std::shared_ptr<StateStore> new_state_store(
 
 /// Belongs to the call that holds its context.
 struct KeptStates {
-  /// Of one state: positions among the program's inputs and outputs.
+  /// The positions of one state among the program's inputs and outputs.
   struct Link {
     std::size_t input = 0;
     std::size_t output = 0;

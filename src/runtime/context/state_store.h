@@ -24,8 +24,8 @@ namespace corelane::runtime {
 
 class OutputConversion;
 
-/// Of an activation, for all its contexts, or of one context. Any thread; one run or call at a
-/// time, and a second caller gets kBusy at once.
+/// The state of an activation, for all its contexts, or of one context. Any thread; one run or call
+/// at a time, and a second caller gets kBusy at once.
 class StateStore {
  public:
   /// `program` and `inputs`, one for each state, are names for messages; `counter` is raised by the
@@ -61,7 +61,7 @@ class StateStore {
   /// Makes it zeros, of any shape. kBusy.
   Status reset(std::size_t index);
   Status reset_all();
-  /// That it holds now.
+  /// The bytes that it holds now.
   std::size_t bytes() const noexcept { return held_.load(std::memory_order_relaxed); }
 
  private:
@@ -114,7 +114,7 @@ class StateStore {
 /// or submitted() it ends as one that failed.
 class StateTurn {
  public:
-  /// Of no state: all of it does nothing.
+  /// A turn without state: all functions do nothing.
   StateTurn() = default;
   /// kBusy (a run or call of another), kShapeMismatch (it is kept in another shape), kOutOfMemory.
   static Result<StateTurn> begin(std::shared_ptr<StateStore> store,

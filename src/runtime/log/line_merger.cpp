@@ -46,6 +46,7 @@ void LineMerger::forget(const Lines& lines) {
 std::optional<TimePoint> LineMerger::due() const {
   if (lines_.empty()) return std::nullopt;
   const TimePoint first = lines_.begin()->first;
+  // Without an overflow of the sum.
   return first > kNever - window_ ? kNever : first + window_;
 }
 

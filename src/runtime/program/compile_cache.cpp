@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uint64_t kDefaultLimitMb = 2048;
+/// A writer that lives renames its file long before: what is older was left by one that died.
 constexpr auto kStaleAfter = std::chrono::hours(1);
 
 struct CachedFile {
@@ -66,7 +67,7 @@ std::vector<CachedFile> list_entries(const fs::path& folder) {
   return files;
 }
 
-/// Of a folder or file that only this user may have written; empty where that is so.
+/// Why a folder or file cannot be trusted; empty if only this user can have written it.
 std::string distrust(const struct stat& info) {
   if (info.st_uid != ::geteuid()) return "it belongs to another user";
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "other users may write to it";
@@ -88,7 +89,7 @@ std::string distrust(const fs::path& folder) {
   return S_ISDIR(info.st_mode) ? distrust(info) : "it is not a folder";
 }
 
-/// Of an entry that is there.
+/// Why an entry cannot be trusted; empty if it can, or is not there.
 std::string distrust_entry(const fs::path& file) {
   struct stat info {};
   if (::lstat(file.c_str(), &info) != 0) return {};  // It went meanwhile.

@@ -27,16 +27,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Pairs that are not timed, the first ones fill caches and arenas: as many, and for as long.
+/// The first pairs are not timed, since they fill caches and arenas: at least so many, and for at
+/// least kWarmUpTime.
 constexpr std::size_t kWarmUps = 2;
-/// Bounds for devices whose jobs take no time.
+/// Upper bounds, for devices whose jobs take no time.
 constexpr std::size_t kMostWarmUps = 1000;
 constexpr std::size_t kMostPairs = 20'000;
 constexpr Duration kWarmUpTime = milliseconds(5);
-/// A turn of short runs: that long, and as many at most.
+/// A turn of short runs ends after so long, or after kMostInTurn of them.
 constexpr Duration kTurn = milliseconds(1);
 constexpr std::size_t kMostInTurn = 16;
-/// What a hand-over between threads costs may decide runs below it.
+/// For runs shorter than this the cost of a hand-over between threads may decide the trial.
 constexpr Duration kShort = std::chrono::microseconds(200);
 
 /// An executable to be run again and again. Its inputs lie in other memory at each run, as those of

@@ -55,7 +55,7 @@ double worth_a_change(std::span<const EnginePair> pairs);
 
 /// What a trial came to, kept as data beside the compiled program.
 struct EngineVerdict {
-  std::string engine;     ///< That computes the program: of device::DeviceInfo::engines.
+  std::string engine;     ///< The one that computes it; in DeviceInfo::engines.
   double ratio = 1;       ///< Median of its time by that of the other one.
   std::size_t pairs = 0;  ///< Of runs; none where the other one does not take the program.
 

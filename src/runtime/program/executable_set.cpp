@@ -17,8 +17,8 @@ namespace {
 /// The most static executables kept for shapes that no closed list bounds; contexts keep their own
 /// alive.
 constexpr std::size_t kKeptExecutables = 32;
-/// Of the open form's time, of a static form beside others: each holds the constants again, in
-/// memory and, in turns, in the caches, which a comparison of two does not show.
+/// A further static form must take at most this part of the open form's time: each holds the
+/// constants again, in memory and, in turns, in the caches, which comparing two does not show.
 constexpr double kWorthAnother = 0.9;
 
 /// False for failures that other shapes would not change.

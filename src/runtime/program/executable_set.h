@@ -38,7 +38,7 @@ class ExecutableSet {
     std::shared_ptr<const char> users;
     /// Bytes that count against the budget for copies; of static forms beside an open one.
     std::size_t copies = 0;
-    /// Of a static form beside an open one: what counts its runs.
+    /// What counts the runs of a static form beside an open one; null for others.
     std::shared_ptr<const FormUse> use;
     /// Larger for what was found later.
     std::uint64_t found = 0;
@@ -87,7 +87,7 @@ class ExecutableSet {
   void time_engines(std::function<void(const EngineVerdict&)> done);
   /// Null where the engines are not timed. Constant once the program is loaded.
   EngineTrial* trial() const noexcept { return trial_.get(); }
-  /// Of what was prepared first; a trial's figures say why where one has decided.
+  /// The engine of what was prepared first; if a trial has decided, its figures say why.
   device::EngineChoice engine_choice() const;
   /// Rises where an executable takes the place of another one, comes or leaves: contexts look for
   /// theirs then.

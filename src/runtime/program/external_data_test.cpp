@@ -39,7 +39,7 @@ TEST(ExternalData, FilesAreTheLocationsThatAreThere) {
   EXPECT_THAT(external_data_files(as_byte_span(model), folder),
               ::testing::ElementsAre(folder / "more/weights.bin"));
   EXPECT_THAT(external_data_files(as_byte_span(model).first(7), folder), ::testing::IsEmpty())
-      << "7 bytes are no model";
+      << "7 bytes are not a model";
   std::filesystem::remove_all(folder);
 }
 

@@ -53,7 +53,7 @@ struct ImageSource {
   ByteSpan given;                  ///< As device::Image::given.
   std::string unfit;               ///< As device::Image::unfit.
   std::function<Status()> intact;  ///< As device::Image::intact.
-  /// Of kind kChainImage: its parts.
+  /// The parts of an image of kind kChainImage.
   std::vector<StageSource> stages;
 };
 

@@ -41,7 +41,7 @@ std::uint64_t elements_of(const std::vector<Shape>& shapes) {
   return sum;
 }
 
-/// Of the inputs of open dimensions; empty where nothing bounds them.
+/// The largest shapes of the inputs with open dimensions; empty where nothing bounds them.
 std::map<std::string, Shape> largest_shapes(const ProgramDescription& d) {
   std::vector<Shape> shapes;
   for (const std::vector<Shape>& set : d.shape_sets)

@@ -18,7 +18,7 @@ bool is_declared(const IoEntry& output) {
 
 using Row = std::vector<std::optional<Shape>>;
 
-/// Of one network, whose input shapes are known.
+/// The output shapes of one network, whose input shapes are known.
 Result<std::vector<Row>> inferred(const ProgramFile& file, std::size_t part,
                                   const std::vector<std::vector<Shape>>& sets) {
   CORELANE_ASSIGN(const auto graph, file.find(SegmentKind::kGraph, {}, part));

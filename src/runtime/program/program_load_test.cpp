@@ -431,7 +431,7 @@ TEST_F(ProgramLoadTest, ADeviceIsToldWhyItsEngineComputesANetworkWrongly) {
   const ByteVector file = compile_bytes(as_byte_span(unfit_model())).value();
   ASSERT_TRUE(Program::load(file, on(d)));
   EXPECT_NE(d->images.back().unfit.find("(SpaceToDepth)"), std::string::npos);
-  // One of before has no verdict: it is made with the form.
+  // An earlier file has no verdict: it is made with the form.
   ASSERT_TRUE(Program::load(file_with_form(unfit_model(), "openvino/0", "old form"), on(d)));
   EXPECT_NE(d->images.back().unfit.find("(SpaceToDepth)"), std::string::npos);
 }
@@ -481,7 +481,7 @@ TEST_F(ProgramLoadTest, AFormOfAnotherRevisionIsMadeAgain) {
   ASSERT_TRUE(program) << program.error().to_string();
   EXPECT_TRUE(holds(d->images.back().bytes, "Identity"));
   EXPECT_FALSE(program->precompiled()) << "made of the old form";
-  // A file of before has no form; its network was lowered, so nothing changes.
+  // An earlier file has no form; its network was lowered, so nothing changes.
   const auto before = Program::load(file_with_form(testing::relu_model({4}), "", ""), on(d));
   ASSERT_TRUE(before) << before.error().to_string();
   EXPECT_TRUE(before->precompiled());

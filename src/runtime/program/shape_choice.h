@@ -34,11 +34,11 @@ std::optional<std::vector<Shape>> freeze_batch(std::span<const Shape> shapes);
 /// own batch.
 std::uint32_t samples_of(const ProgramDescription& description, std::span<const Shape> shapes);
 
-/// Of a program with a batch range: the shape of every input for one size.
+/// The shapes of all inputs for one size of the program's batch range.
 std::vector<Shape> batch_shapes(const ProgramDescription& description, std::uint32_t batch);
 
-/// Of a program with a batch range: the size that these shapes have in all inputs, 0 where they
-/// have none, or several.
+/// The size of the program's batch range that these shapes have in all inputs; 0 where they have
+/// none, or several.
 std::uint32_t batch_of(const ProgramDescription& description, std::span<const Shape> shapes);
 
 /// An output's shape for inputs of these shapes: its dimension 0 is the batch where that has the

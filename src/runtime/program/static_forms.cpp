@@ -24,11 +24,11 @@ namespace {
 
 /// Shapes of an open-ended program that are counted at a time.
 constexpr std::size_t kMostCounted = 64;
-/// Runs of a program after which earlier runs count half: what was hot gives way in time.
+/// After so many runs of a program the earlier ones count half, so that new shapes can get a form.
 constexpr std::uint64_t kAgeing = 256;
 /// A form gives way to shapes that run this many times as often: less would let forms take turns.
 constexpr std::uint64_t kGivesWay = 4;
-/// Shapes in a row without a gain, none with one: the program gets no more forms.
+/// Once the forms of this many shapes brought no gain, and none did, the program gets no more.
 constexpr std::size_t kMostWithoutGain = 4;
 
 struct ShapesHash {
@@ -58,6 +58,7 @@ std::size_t form_copies(device::Placement placement, std::size_t cores,
 std::uint64_t FormUse::served() const noexcept {
   const std::uint64_t from = made_at_.load(std::memory_order_relaxed);
   const std::uint64_t now = runs_.load(std::memory_order_relaxed);
+  // Without a form `made_at_` is kNever, which no number of runs reaches.
   return from >= now ? 0 : now - from;
 }
 
@@ -76,6 +77,7 @@ struct StaticForms::Core : std::enable_shared_from_this<Core> {
   static std::uint64_t runs_of(const FormUse& use) {
     return use.runs_.load(std::memory_order_relaxed);
   }
+  /// Runs, of which those before the last ageing count half.
   static std::uint64_t score(const FormUse& use) { return use.older_ + (runs_of(use) - use.seen_); }
   /// `next_look`: the run at which a form is thought of again.
   static void set_state(FormUse& use, State state, std::uint64_t next_look = FormUse::kNever) {
@@ -133,6 +135,7 @@ struct StaticForms::Core : std::enable_shared_from_this<Core> {
   bool take_due(const Use& use, bool again) CORELANE_REQUIRES(mutex) {
     const bool open = use->state_ == State::kNone || (again && use->state_ == State::kRefused);
     if (!open || stop) return false;
+    // Its forms bring nothing: only make_now() still has one made.
     if (without_gain >= kMostWithoutGain && !again) {
       set_state(*use, State::kNone);
       return false;
@@ -260,7 +263,7 @@ struct StaticForms::Core : std::enable_shared_from_this<Core> {
 
   /// Without a lock; afterwards this object may be the thread's alone.
   void report(const FormUse& use, const Status& status) const {
-    // That the budget is used up is as it should be; and nobody has asked for forms of open shapes.
+    // A budget that is used up is nothing to warn of, nor are forms that nobody has asked for.
     const bool expected = rule.open_ended || status.code() == Code::kOutOfMemory;
     log::line(expected ? log::Level::kInfo : log::Level::kWarn, "runtime",
               "program '{}': {} gets no form of its own, the open one goes on serving it: {}", name,

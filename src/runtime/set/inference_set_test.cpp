@@ -72,7 +72,7 @@ TEST(InferenceSet, AFailureIsToldOnceAndBeforeItIsCollected) {
   for (std::uint64_t id = 2; id < 4; ++id)
     ASSERT_TRUE(set.submit(set.acquire().value(), id).ok()) << "one runs, one waits";
   set.shutdown();
-  EXPECT_EQ(told.size(), 1U) << "what the end cancels is no failure";
+  EXPECT_EQ(told.size(), 1U) << "what the end cancels is not a failure";
   bench.clock->advance(milliseconds(10));
   EXPECT_EQ(told.size(), 2U) << "the one that ran";
 }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostHandles = 65536;
 constexpr std::uint32_t kMostRetries = 100;
-/// Of one inference: a device that is lost at each run of it would never end it.
+/// The most replays of one inference: else a device that it makes lost would never let it end.
 constexpr std::uint32_t kMostReplays = 8;
 /// A short inference is over by then.
 constexpr Duration kSpin = std::chrono::microseconds(20);
@@ -213,6 +213,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
     item.cancelled = false;
     if (item.given_up) item.given_up->store(false);
     item.submitting = true;
+    // The callback of the inference before goes with `done`, after the lock.
     item.done.swap(done);
     item.has_status = false;
     item.observed = observed;
@@ -237,7 +238,7 @@ Status SetCore::submit(const SetHandle& handle, std::uint64_t id, SetCallback do
     items_[index].done.swap(done);
     items_[index].status = refused;
     items_[index].has_status = true;
-    // What completed behind it may be the next in order.
+    // What completed after it may be the next in order.
     if (options_.in_order) queue_deliveries();
     update_fd();
     // Threads that wait for this id, or for the end of what is in flight, look again.
@@ -402,7 +403,7 @@ Status SetCore::summary(const Item& item) const noexcept {
                program_.description().name, log);
 }
 
-/// What the end of the set cancels is no failure of its inferences.
+/// Inferences that the end of the set cancels have not failed.
 bool SetCore::tells_failure(const Status& status) const {
   return !status.ok() && options_.on_failure && !(ended_ && status.code() == Code::kCancelled);
 }
@@ -682,7 +683,7 @@ Status SetCore::status(std::size_t index) const {
                index);
 }
 
-/// The one before goes without the lock.
+/// Frees the owner kept before after the lock is released.
 void SetCore::keep(std::size_t index, std::shared_ptr<const void> owner) {
   const MutexLock lock(mutex_);
   items_[index].owner.swap(owner);

@@ -33,7 +33,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   static Result<std::shared_ptr<SetCore>> create(const Program& program, const SetOptions& options);
 
   Result<SetHandle> acquire(TimePoint until);
-  /// `done` is empty for one that is collected.
+  /// An empty `done`: the handle is collected, not given to a callback.
   Status submit(const SetHandle& handle, std::uint64_t id, SetCallback done);
   Result<SetHandle> submit(const SetTensors& tensors, std::uint64_t id, TimePoint until);
   /// `in_flight`: kNotFound where nothing is in flight or completed.
@@ -42,7 +42,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   Status release(const SetHandle& handle);
   Result<int> fd();
   bool cancel(std::uint64_t id);
-  /// Another thread than the ones seen so far may use the set.
+  /// From now on threads that the set has not seen yet may use it: acquire() may wait for them.
   void expect_other_users();
   bool drain(TimePoint until);
   Status wait_idle(TimePoint until);
@@ -66,18 +66,18 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
     SureVector<Status> failures;
     std::uint32_t attempts = 0;
     std::uint32_t losses = 0;   ///< How often a loss of the device ended it.
-    std::uint32_t retries = 0;  ///< Further attempts that were none of the losses'.
+    std::uint32_t retries = 0;  ///< Further attempts, not counting those after a loss.
     bool parked = false;        ///< Waits until the device is back.
     bool cancelled = false;
     bool submitting = false;  ///< Its first attempt has no inference yet; it may wait for room.
-    /// Its submission no longer waits for room. Null: none waits.
+    /// Set to end the submission's wait for room. Null: submissions do not wait for room.
     std::shared_ptr<std::atomic<bool>> given_up;
     SetCallback done;
     Status status;
-    bool has_status = false;  ///< Not before its first inference has ended, nor in flight.
+    bool has_status = false;  ///< False before the first inference has ended, and in flight.
     bool observed = false;    ///< Since its submission.
-    SetRecord record;         ///< Where it is observed.
-    std::shared_ptr<const void> owner;  ///< Of memory that is bound; as long as the core lives.
+    SetRecord record;         ///< Filled only while the inference is observed.
+    std::shared_ptr<const void> owner;  ///< Keeps bound memory alive as long as the core lives.
   };
   using Delivery = std::pair<SetCallback, SetHandle>;
   /// A thread in wait_idle(): the last submission before it, and how many up to that are in flight.
@@ -87,57 +87,57 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   };
 
   SetCore(const Program& program, SetOptions options);
-  /// Frees one: in another thread where a job may wait for the calling thread.
+  /// Frees `core`, in another thread where a job may wait for the calling thread.
   static void end(SetCore* core) noexcept;
 
-  /// Runs one of those in flight, or the one of this id, where no thread of the device has begun
-  /// to.
+  /// Runs an inference in flight, the one with this id if one is given, in the calling thread,
+  /// unless a thread of the device has begun to run it.
   bool run_one(std::optional<std::uint64_t> id);
   /// For a moment, while something is in flight: to wake a thread that sleeps costs more than a
   /// short inference. At most one thread of a set spins.
   void spin_for_completion();
-  /// kWrongState in a forked child and for a handle of no set; kInvalidArgument for one of another.
+  /// kWrongState in a forked child and for an empty handle; kInvalidArgument for another set's.
   Status check(const SetHandle& handle) const;
   Status check_process() const;
   Status ended() const;
-  /// Of a submission that found no room: cancelled where that ended its wait.
+  /// The failure of a submission that found no room; kCancelled if cancel() ended its wait.
   Status why_no_room(const Item& item, Status busy) const CORELANE_REQUIRES(mutex_);
-  /// The next attempt, which waits for room until `room_until`. A failure: the device has not taken
-  /// it.
+  /// Submits the next attempt, which waits for room until `room_until`. Fails when the device has
+  /// not accepted it.
   Status start(std::size_t index, TimePoint room_until);
   void finished(std::size_t index, const Status& status) noexcept;
-  /// A further attempt. Where the device refuses it, the inference ends, or is parked: false where
-  /// a replay found no room.
+  /// Submits a further attempt. If the device refuses it, the inference ends or is parked. False
+  /// when a replay found no room.
   bool start_again(std::size_t index, bool replayed) noexcept;
   bool may_retry(const Item& item, const Status& status) const CORELANE_REQUIRES(mutex_);
   /// Parks an inference that a loss of the device ended, where it may run again.
   bool park(Item& item, const Status& status) CORELANE_REQUIRES(mutex_);
   /// Starts what is parked, once the device is back.
   void replay() noexcept;
-  /// The same, after some time.
+  /// Calls replay() after a short time.
   void replay_later() noexcept;
-  /// Takes an inference that is parked, which its caller concludes.
+  /// Ends the parking of an inference, which the caller then concludes; false: it is not parked.
   bool unpark(Item& item, Status status) CORELANE_REQUIRES(mutex_);
   bool tells_failure(const Status& status) const CORELANE_REQUIRES(mutex_);
-  /// After each end of a submission: threads for which it was the last one wake up.
+  /// Called at each end of a submission: wakes the threads in wait_idle() that waited for it last.
   void note_ended(std::size_t index) CORELANE_REQUIRES(mutex_);
-  /// The end of an inference: collectable, or given to its callback.
+  /// Ends an inference: from here on it can be collected, or its callback gets it.
   void conclude(std::size_t index, const Status& status) noexcept;
   Status summary(const Item& item) const noexcept CORELANE_REQUIRES(mutex_);
-  /// In flight to completed at `now`. What its callback gets, where it has one and the order does
-  /// not count: the caller delivers it without the lock.
+  /// Moves a handle from in flight to completed at `now`. Returns what its callback gets, if it has
+  /// one and the order does not count: the caller delivers it without the lock.
   Delivery complete(std::size_t index, const Status& status, TimePoint now)
       CORELANE_REQUIRES(mutex_);
-  /// Completed to held by its callback.
+  /// Moves a completed handle to its callback, which holds it.
   Delivery take(std::size_t index) CORELANE_REQUIRES(mutex_);
-  /// In order: what has completed and goes to callbacks.
+  /// Queues in their order the completed handles that callbacks get.
   void queue_deliveries() CORELANE_REQUIRES(mutex_);
-  /// Calls back `one`, where there is one, and in order what is due, one thread at a time.
+  /// Calls the callback of `one`, if there is one, and those queued, one thread at a time.
   void deliver(Delivery one) noexcept;
-  /// Its record, where it is observed, goes to the observers that want it then.
+  /// Gives the record of an observed inference to the observers that want it at completion.
   void note_completed(std::size_t index, TimePoint now) CORELANE_REQUIRES(mutex_);
   void note_collected(std::size_t index) CORELANE_REQUIRES(mutex_);
-  /// After each change of what can be collected.
+  /// Called after each change of what can be collected.
   void update_fd() CORELANE_REQUIRES(mutex_);
   void note_user() CORELANE_REQUIRES(mutex_);
   bool nobody_else_acts() const CORELANE_REQUIRES(mutex_);
@@ -150,13 +150,13 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   const std::uint64_t process_;
   const std::shared_ptr<SetRecords> records_;
   mutable Mutex mutex_{LockRank::kInferenceSet};
-  std::condition_variable available_;  ///< A handle is, or the set has ended.
-  std::condition_variable completed_;  ///< A handle is, or its id is gone, or the set has ended.
+  std::condition_variable available_;  ///< A handle has become so, or the set has ended.
+  std::condition_variable completed_;  ///< A handle has, or an id is gone, or the set has ended.
   std::condition_variable idle_;       ///< Nothing is in flight, or nothing a thread waits for.
   SetTable table_ CORELANE_GUARDED_BY(mutex_);
   std::vector<Item> items_;
   std::vector<Activation> activations_;        ///< Made by create(); released by shutdown().
-  std::atomic<std::uint64_t> completions_{0};  ///< How often one has completed.
+  std::atomic<std::uint64_t> completions_{0};  ///< Inferences that have completed so far.
   std::atomic<bool> spinning_{false};
   std::atomic<std::size_t> calling_{0};  ///< Callbacks that run, and may release handles.
   SureVector<IdleWait*> idle_waits_ CORELANE_GUARDED_BY(mutex_);
@@ -166,7 +166,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   device::UniqueFd fd_ CORELANE_GUARDED_BY(mutex_);
   bool readable_ CORELANE_GUARDED_BY(mutex_) = false;
   std::atomic<std::size_t> parked_{0};
-  std::shared_ptr<device::Observation> observation_;  ///< Of the device's return; null: no replay.
+  std::shared_ptr<device::Observation> observation_;  ///< Reports the device's return.
   std::thread::id user_ CORELANE_GUARDED_BY(mutex_);
   bool many_users_ CORELANE_GUARDED_BY(mutex_) = false;
 };

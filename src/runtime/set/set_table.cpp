@@ -78,6 +78,7 @@ std::size_t SetTable::take(std::size_t handle) {
 }
 
 std::optional<std::size_t> SetTable::next() const {
+  // In order the first one that was submitted is next, whatever has completed after it.
   if (!in_order_) return completed_.empty() ? std::nullopt : std::optional(completed_.front());
   if (submitted_.empty() || handles_[submitted_.front()].state != State::kCompleted)
     return std::nullopt;

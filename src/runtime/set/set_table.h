@@ -41,13 +41,13 @@ class SetTable {
   std::optional<std::size_t> find(std::uint64_t id) const;
   /// The first submission of `id` that is in flight.
   std::optional<std::size_t> find_in_flight(std::uint64_t id) const;
-  /// Those in flight, in the order of their submission.
+  /// The handles in flight, in the order of their submission.
   SureVector<std::size_t> all_in_flight() const;
-  /// The one of them before which there are `nth`; none where there are not so many.
+  /// Handle `nth` of those, from 0; none where there are not so many.
   std::optional<std::size_t> in_flight(std::size_t nth) const;
   /// How many submissions there were; the number of the last one.
   std::uint64_t submissions() const noexcept { return submissions_; }
-  /// That of the handle's last submission.
+  /// The number of the handle's last submission.
   std::uint64_t submission(std::size_t handle) const { return handles_[handle].submission; }
   /// What collect() would give.
   std::optional<std::size_t> next() const;

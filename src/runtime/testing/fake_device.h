@@ -168,7 +168,7 @@ class FakeExecutable final : public device::Executable {
  public:
   std::vector<TensorDesc> in, out;
   bool precompiled = false;
-  std::string engine_name;                         ///< That it was prepared for.
+  std::string engine_name;                         ///< It was prepared for that.
   std::string without_forms;                       ///< An engine that exports none.
   std::shared_ptr<const std::atomic<int>> losses;  ///< Of the device.
   int lost_at = 0;                                 ///< Which of them is its end.

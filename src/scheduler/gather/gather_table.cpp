@@ -116,6 +116,7 @@ bool GatherTable::fits(std::uint32_t items) const noexcept {
 
 std::vector<std::uint32_t> GatherTable::parts_of(std::uint32_t items) const {
   std::vector<std::uint32_t> parts;
+  // As if all were idle: the parts wait in the line for the calls that take them.
   for (const PlannedCall& call : plan_for(items, all_of(available()))) parts.push_back(call.items);
   return parts;
 }
@@ -186,6 +187,8 @@ bool GatherTable::remove(const WaitingPtr& request, RequestState how) {
   return true;
 }
 
+/// The call goes on and keeps its instance. ended() finds the request no longer running and passes
+/// it over.
 bool GatherTable::answer_early(const WaitingPtr& request, RequestState how) {
   if (!answer(request, how)) return false;
   if (how == RequestState::kExpired) tally_.late();
@@ -209,6 +212,8 @@ void GatherTable::expire(TimePoint now, Decision& decision) {
     else if (answer_early(request, RequestState::kExpired))
       decision.late.push_back(request);
     else
+      // Not reached: what neither waits nor runs has no deadline here. It is erased so that the
+      // loop ends.
       deadlines_.erase(deadlines_.begin());
   }
 }
@@ -251,9 +256,9 @@ std::uint32_t GatherTable::largest_idle() const noexcept {
   return largest;
 }
 
-/// Of the requests of the rest, and one that begins before it. A request with a deadline waits for
-/// at most half of the time that it can spare beside its call, so that it also ends in time where
-/// the call takes longer than expected.
+/// Looks at the requests of the rest, and at one that begins before it. A request with a deadline
+/// waits for at most half of the time that it can spare beside its call, so that it also ends in
+/// time where the call takes longer than expected.
 GatherTable::Patience GatherTable::patience_of(std::uint64_t rest) const {
   TimePoint first = line_.oldest();
   TimePoint half_time = line_.first_half_time();
@@ -305,6 +310,7 @@ bool GatherTable::pays_to_wait_for_next(std::uint64_t items, TimePoint now, Time
   view.next_alone = costs_.of(call->group, 1);
   if (!pays_to_wait(view)) return false;
   // Asked again when the next one is overdue: then the expected gap has grown.
+  // At least 1 us, so that a gap of 0 does not decide again and again at the same time.
   wait_until_ = std::min(timeout, later(now, std::max(view.gap, Duration(1'000))));
   return true;
 }
@@ -327,6 +333,7 @@ std::optional<GatherTable::Choice> GatherTable::choose(const WaitingList& first,
     if (!call) break;
     WaitingList chosen = leading(first, call->items);
     const std::uint32_t sum = items_of(chosen);
+    // The first request alone is more than the planned call takes.
     if (sum == 0) break;
     if (sum == call->items) return Choice(*call, std::move(chosen));
     const Instances& group = groups_[call->group];
@@ -336,6 +343,7 @@ std::optional<GatherTable::Choice> GatherTable::choose(const WaitingList& first,
       call->padding = min > sum ? min - sum : 0;
       return Choice(*call, std::move(chosen));
     }
+    // Fewer in each round: the sum is below the call's items, which are at most `items`.
     items = sum;
   }
   const std::optional<PlannedCall> call = call_for(*first.front());
@@ -345,6 +353,7 @@ std::optional<GatherTable::Choice> GatherTable::choose(const WaitingList& first,
 
 /// Fewer items, so that the one of them with the least time makes it; false where none would.
 bool GatherTable::make_smaller(PlannedCall& call, WaitingList& chosen, TimePoint now) const {
+  // The one of the earliest deadline is in the smaller call in any case; others fill that up.
   const auto urgent = std::ranges::min_element(chosen, {}, &Waiting::deadline);
   const WaitingPtr first = *urgent;
   const Range range = range_of(groups_[call.group]);
@@ -379,6 +388,7 @@ bool GatherTable::drop_late(PlannedCall& call, WaitingList& chosen, Reason& reas
   };
   // Where more wait than a call takes, a small call would make the next ones late.
   const bool more = line_.line_items() > call.items;
+  // This ends: a round makes the call smaller, or leaves one request.
   while (!more && chosen.size() > 1 && std::ranges::any_of(chosen, late)) {
     if (!make_smaller(call, chosen, now)) break;
     reason = Reason::kDeadline;
@@ -392,8 +402,8 @@ bool GatherTable::drop_late(PlannedCall& call, WaitingList& chosen, Reason& reas
   return dropped;
 }
 
-/// False when nothing started. What stays behind is looked at once more, so that a decision at a
-/// time when nothing has happened starts nothing.
+/// False when nothing started. What stays in the line is looked at once more, so that a decision
+/// at a time when nothing has happened starts nothing.
 bool GatherTable::start_what_may_leave(TimePoint now, Decision& decision) {
   wait_until_ = kNever;
   if (line_.line().empty() || largest_idle() == 0) return false;  // The end of a call is next.
@@ -442,6 +452,7 @@ void GatherTable::begin(const PlannedCall& call, WaitingList chosen, Reason reas
   Start start;
   start.batch = ++last_batch_;
   start.group = call.group;
+  // The first free one. The plan saw an idle instance, so that it is below `wanted` too.
   while (group.busy[start.instance]) ++start.instance;
   group.busy[start.instance] = true;
   --group.idle;
@@ -453,6 +464,7 @@ void GatherTable::begin(const PlannedCall& call, WaitingList chosen, Reason reas
     runs(*request, now);
   }
   start.requests = std::move(chosen);
+  // A copy: the decision hands the requests out, and ended() finds them here.
   batches_.emplace(start.batch, Batch{start, now, cost(call)});
   decision.starts.push_back(std::move(start));
 }
@@ -486,8 +498,10 @@ WaitingList GatherTable::ended(std::uint64_t batch, bool failed, bool again, Tim
   const Start& start = ended.start;
   Instances& group = groups_[start.group];
   group.busy[start.instance] = false;
+  // One above `wanted` was taken away while it ran: it gets no more calls, see retired().
   if (start.instance < group.wanted) ++group.idle;
   try {
+    // How long a failure took says nothing of a call that succeeds.
     if (!failed) costs_.ended(start.group, start.items + start.padding, now - ended.began);
     tally_.batch(record_of(ended, failed, now));
   } catch (const std::bad_alloc&) {
@@ -503,6 +517,7 @@ WaitingList GatherTable::ended(std::uint64_t batch, bool failed, bool again, Tim
     tally_.entered(request->items, request->bytes);
     request->state_ = RequestState::kWaiting;
   }
+  // Halves of halves end at single requests: one that fails alone is a bad one, and is answered.
   const auto half = static_cast<std::ptrdiff_t>((back.size() + 1) / 2);
   line_.add_part({back.begin(), back.begin() + half});
   if (half < static_cast<std::ptrdiff_t>(back.size()))
@@ -513,6 +528,7 @@ WaitingList GatherTable::ended(std::uint64_t batch, bool failed, bool again, Tim
 void GatherTable::resize(std::uint32_t group, std::uint32_t instances) {
   Instances& some = groups_[group];
   some.wanted = instances;
+  // It never shrinks: instances that are too many may still run, and retired() asks for them.
   if (some.busy.size() < instances) some.busy.resize(instances, false);
   some.idle = 0;
   for (std::uint32_t i = 0; i < instances; ++i) some.idle += some.busy[i] ? 0 : 1;
@@ -537,6 +553,7 @@ Duration GatherTable::expected_wait() const {
     if (time > Duration{} && groups_[g].wanted != 0)
       rate += static_cast<double>(size) * groups_[g].wanted / static_cast<double>(time.count());
   }
+  // Without a measurement nothing is told; with one at most an hour, 3.6e12 ns.
   if (rate <= 0) return {};
   return Duration(
       static_cast<Duration::rep>(std::min(static_cast<double>(line_.items()) / rate, 3.6e12)));

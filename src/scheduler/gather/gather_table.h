@@ -50,48 +50,48 @@ struct Decision {
 
 class GatherTable {
  public:
-  /// A decision looks for requests that idle instances take behind at most so many that they do
-  /// not take.
+  /// The most requests at the front of the line that a decision passes over because no idle
+  /// instance takes them, while it looks for one that can start.
   static constexpr std::uint32_t kMostPassed = 64;
 
   /// There is at least one group, and one of them has min 1 or padding.
   GatherTable(const std::vector<GatherGroup>& groups, NodeSettings settings);
 
-  /// Whether S(n) says that it cannot end in time, even alone and at once.
+  /// Whether the request cannot end in time by S(n), even alone and at once.
   bool hopeless(const Waiting& request, TimePoint now) const;
-  /// Whether some call can take it whole.
+  /// Whether some call can take a request of so many items whole.
   bool fits(std::uint32_t items) const noexcept;
   /// The most items that some call can take.
   std::uint32_t largest_call() const noexcept;
   /// The items of the calls that `items` would need, for a request that is split.
   std::vector<std::uint32_t> parts_of(std::uint32_t items) const;
 
-  /// It has been submitted, and ends before it enters: refused or cancelled.
+  /// The request was submitted, and ends before it enters the line: refused or cancelled.
   void refuse(const WaitingPtr& request, RequestState how);
-  /// It enters the line.
+  /// The request enters the line.
   void enter(const WaitingPtr& request, TimePoint now);
-  /// Removes it from the line as `how`; false, and nothing changes, when it runs or has ended.
+  /// Removes a request from the line as `how`; false, and nothing changes, if it runs or has ended.
   bool remove(const WaitingPtr& request, RequestState how);
   /// A running request is answered as `how` before its batch ends; false when it does not run.
   bool answer_early(const WaitingPtr& request, RequestState how);
-  /// Its call has ended. Those that run again go back into the line and are returned: all others
-  /// that still run are to be given to answer(). `again`: the whole batch failed and may run again
-  /// in parts.
+  /// The call of a batch has ended. Returns the requests that run again, now back in the line; the
+  /// caller gives all others that still run to answer(). `again`: the whole batch failed and may
+  /// run again in parts.
   WaitingList ended(std::uint64_t batch, bool failed, bool again, TimePoint now);
-  /// A running request has its answer: kDone, kFailed or kCancelled. False when it had one.
+  /// A running request gets its answer: kDone, kFailed or kCancelled. False when it had one.
   bool answer(const WaitingPtr& request, RequestState how);
   /// What to do at `now`. To be called after each event, and at Decision::wake.
   Decision decide(TimePoint now);
 
-  /// While it is on, nothing waits for more requests.
+  /// While `on`, no request waits for more requests.
   void flush(bool on) noexcept { flushing_ = on; }
-  /// Whether requests wait for more ones, by the last decision.
+  /// Whether requests wait for further ones, by the last decision.
   bool holds_back() const noexcept { return wait_until_ != kNever; }
-  /// New rules for what has not begun; the groups stay.
+  /// Sets new rules for requests that have not begun; the groups stay.
   void change(NodeSettings settings) { settings_ = std::move(settings); }
-  /// Instances of a group: new ones are idle; those that are too many go when they end.
+  /// Sets the instances of a group: new ones are idle; surplus ones leave when their calls end.
   void resize(std::uint32_t group, std::uint32_t instances);
-  /// Whether an instance does not belong to it any more and is idle.
+  /// Whether an instance no longer belongs to the group and is idle.
   bool retired(std::uint32_t group, std::uint32_t instance) const noexcept;
 
   const WaitingLine& line() const noexcept { return line_; }
@@ -101,7 +101,7 @@ class GatherTable {
   std::uint64_t running_batches() const noexcept { return batches_.size(); }
   /// Whether nothing waits and no call runs.
   bool idle() const noexcept { return line_.empty() && batches_.empty(); }
-  /// Requests of the calls that run, those that were answered included.
+  /// The requests of the calls that run, also those that were answered early.
   WaitingList in_calls() const;
   const Tally& tally() const noexcept { return tally_; }
   const NodeSettings& settings() const noexcept { return settings_; }
@@ -112,7 +112,7 @@ class GatherTable {
   struct Instances {
     GatherGroup facts;
     std::vector<bool> busy;    ///< One for each instance that was ever there.
-    std::uint32_t wanted = 0;  ///< Those below take calls.
+    std::uint32_t wanted = 0;  ///< Instances with a lower number take calls.
     std::uint32_t idle = 0;
   };
   struct Batch {
@@ -125,7 +125,7 @@ class GatherTable {
   Range range_of(const Instances& group) const noexcept;
   std::uint32_t largest() const noexcept;
   SureVector<PlanGroup> available() const;
-  /// By the rule of the settings.
+  /// The calls that `items` are divided into, by the rule of the settings.
   std::vector<PlannedCall> plan_for(std::uint32_t items, std::span<const PlanGroup> groups) const;
   std::optional<PlannedCall> first_call(std::uint64_t items) const;
   std::optional<PlannedCall> call_for(const Waiting& request) const;
@@ -136,15 +136,15 @@ class GatherTable {
   /// Items from the front of the line that may leave it.
   struct Leaving {
     std::uint64_t items = 0;
-    Reason reason = Reason::kIdle;  ///< Of a call of less than largest() of them.
+    Reason reason = Reason::kIdle;  ///< Why a call with fewer than largest() items leaves.
   };
   bool start_what_may_leave(TimePoint now, Decision& decision);
-  /// A call of some of these items, which become fewer by it.
+  /// Starts a call with some of these items, and takes them out of `leaving`.
   bool start_next(Leaving& leaving, TimePoint now, Decision& decision);
-  /// Whole batches from the front, and the rest where it need not wait for more; else `wait_until_`
-  /// is when it leaves.
+  /// Whole batches from the front, and the rest if it need not wait for more requests; if it must
+  /// wait, `wait_until_` says until when.
   Leaving may_leave(TimePoint now);
-  /// Until when the rest may wait for more, and why it leaves then.
+  /// Until when the rest may wait for more requests, and why it leaves then.
   struct Patience {
     TimePoint until{};
     Reason reason = Reason::kTimeout;
@@ -157,7 +157,7 @@ class GatherTable {
   /// The request at `front` and those after it, of which `items` may leave; nothing where no idle
   /// instance takes the first one.
   std::optional<Choice> choose_from(WaitingLine::Place front, std::uint64_t items) const;
-  /// The same of `first`, the requests that leave first.
+  /// The same for `first`, the requests that leave first.
   std::optional<Choice> choose(const WaitingList& first, std::uint64_t items) const;
   /// Drops the requests of the choice that would be late: true when the choice is to be made again.
   bool drop_late(PlannedCall& call, WaitingList& chosen, Reason& reason, TimePoint now,
@@ -178,11 +178,11 @@ class GatherTable {
   CostTable costs_;
   Tally tally_;
   SureMap<std::uint64_t, Batch> batches_;
-  /// Of requests without an answer, by time and id.
+  /// The deadlines of requests without an answer, by time and id.
   SureMap<std::pair<TimePoint, std::uint64_t>, WaitingPtr> deadlines_;
   std::uint64_t last_batch_ = 0;
   std::uint64_t running_items_ = 0;
-  TimePoint wait_until_ = kNever;  ///< Of the last decision: for more requests.
+  TimePoint wait_until_ = kNever;  ///< How long the last decision waits for more requests.
   bool flushing_ = false;
 };
 

@@ -76,6 +76,7 @@ void Tally::batch(BatchRecord record) {
   figures_.batch_items += record.items;
   figures_.padding_items += record.padding;
   ++figures_.reasons[static_cast<std::size_t>(record.reason)];
+  // The last bucket has its own size and all larger ones.
   ++figures_.batch_sizes[std::min<std::size_t>(record.items, figures_.batch_sizes.size() - 1)];
   figures_.busy_sum += record.ended - record.started;
   records_.push_back(std::move(record));
@@ -87,6 +88,8 @@ void Tally::keep(std::size_t records) {
   while (records_.size() > kept_) records_.pop_front();
 }
 
+/// Texts go in as they are: a node's name has no character that a label would have to escape
+/// (node_toml.cpp), and the other labels are this file's.
 std::string prometheus_of(const Statistics& figures, std::string_view name) {
   std::string text;
   auto out = std::back_inserter(text);
@@ -115,6 +118,7 @@ std::string prometheus_of(const Statistics& figures, std::string_view name) {
                    reason_name(static_cast<Reason>(i)), figures.reasons[i]);
   family("batch_items", "histogram", "Items of a call, padding left out.");
   std::uint64_t sum = 0;
+  // Without the last bucket, which has no upper bound: it counts in +Inf alone.
   for (std::size_t size = 1; size + 1 < figures.batch_sizes.size(); ++size) {
     sum += figures.batch_sizes[size];
     fmt::format_to(out, "corelane_scheduler_batch_items_bucket{{node=\"{}\",le=\"{}\"}} {}\n", name,

@@ -78,6 +78,8 @@ TimePoint WaitingLine::oldest() const noexcept {
 WaitingPtr WaitingLine::oldest_request() const noexcept {
   const WaitingPtr* oldest = nullptr;
   for (const auto& [place, request] : line_) {
+    // A request was submitted at its order plus what its priority is worth, which is at least
+    // `least_advance_`; the orders grow from here on.
     if (oldest != nullptr && place.order + least_advance_ >= (*oldest)->submitted) break;
     if (oldest == nullptr || request->submitted < (*oldest)->submitted) oldest = &request;
   }

@@ -91,6 +91,7 @@ void CostPlanner::plan_exactly(std::uint32_t items, std::vector<PlannedCall>& ca
   std::vector<Score> best(items + 1);
   std::vector<const Option*> last(items + 1, nullptr);
   for (std::uint32_t n = 1; n <= items; ++n) {
+    // One item stays. Any call that fits is better, since what is left is compared first.
     best[n] = best[n - 1] + Score{1, 0, 0, 0};
     for (const Option& option : options) {
       if (option.call.items > n) continue;
@@ -105,13 +106,14 @@ void CostPlanner::plan_exactly(std::uint32_t items, std::vector<PlannedCall>& ca
     if (last[n] != nullptr) calls.push_back(last[n]->call);
 }
 
-/// Of min, max and the powers of two between: the call of the least time per item, and of equal
+/// The call with the least time per item among min, max and the powers of two between; of equal
 /// ones the largest.
 std::optional<PlannedCall> CostPlanner::cheapest_per_item(std::uint32_t items) const {
   std::optional<Option> best;
   const auto consider = [&](const Option& option) {
     const auto time = static_cast<double>(option.score.time);
     const auto least = best ? static_cast<double>(best->score.time) : 0.0;
+    // Time per item, compared crosswise: in doubles, since the products do not fit 64 bits.
     const double mine = time * (best ? best->call.items : 0);
     const double theirs = least * option.call.items;
     if (!best || mine < theirs || (mine == theirs && option.call.items > best->call.items))
@@ -136,6 +138,7 @@ std::vector<PlannedCall> CostPlanner::plan(std::uint32_t items) const {
   std::vector<PlannedCall> calls;
   while (items > kExactItems) {
     const std::optional<PlannedCall> call = cheapest_per_item(items);
+    // No group takes anything, so that the plan is empty.
     if (!call) break;
     const std::uint32_t times = std::max((items - kExactItems) / call->items, 1U);
     calls.insert(calls.end(), times, *call);

@@ -34,6 +34,7 @@ Status ContrastInstances::init(const Config& config, const SharedDict& shared) {
       return error(Code::kInvalidArgument, "a stage in ContrastInstances must have one instance");
     if (i == 0) {
       facts_ = groups[0];
+      // The first speaks for all: they are made with the same settings.
       repeatable_ = one->repeatable_group(0);
     } else if (groups[0].range != facts_.range) {
       return error(Code::kInvalidArgument,
@@ -67,6 +68,7 @@ Status ContrastInstances::start(StageCall call) {
   if (one == nullptr)
     return error(Code::kOutOfRange, "there is no instance {} of backend '{}'", call.instance,
                  facts_.backend);
+  // The stage of one instance knows one group with one instance, as init() has checked.
   call.group = 0;
   call.instance = 0;
   return one->start(std::move(call));
@@ -79,6 +81,8 @@ Status ContrastInstances::resize(std::uint32_t /*group*/, std::uint32_t instance
     count = static_cast<std::uint32_t>(instances_.size());
   }
   Instances more;
+  // Without the lock: init() of a backend may take long. The count holds, since a node changes its
+  // settings one at a time (NodeCore::reconfigure).
   for (std::uint32_t i = count; i < instances; ++i) {
     CORELANE_ASSIGN(std::shared_ptr<Stage> one, make(i));
     more.push_back(std::move(one));

@@ -12,6 +12,8 @@ Status Fusion::init(const Config& config, const SharedDict& shared) {
   for (const GroupSettings& group : settings.groups) {
     CORELANE_ASSIGN(std::unique_ptr<Stage> one, make_stage(group.config, "Fusion::backend",
                                                            "ContrastInstances", surroundings_));
+    // Where the user gave no dictionary, each group gets one of its own: a program that two groups
+    // name is loaded twice.
     Status ready = one->init(group.config, shared != nullptr ? shared : std::make_shared<Dict>());
     if (!ready.ok())
       return settings.groups.size() == 1 ? ready
@@ -41,6 +43,7 @@ Status Fusion::start(StageCall call) {
     return error(Code::kOutOfRange, "there is no group {}; there are {}", call.group,
                  groups_.size());
   Stage& group = *groups_[call.group];
+  // The stage of a group knows that one alone, as init() has checked.
   call.group = 0;
   return group.start(std::move(call));
 }

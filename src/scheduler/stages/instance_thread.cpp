@@ -42,6 +42,7 @@ Status InstanceThread::init(const Config& config, const SharedDict& shared) {
   if (inner_) return initialised_before("InstanceThread");
   CORELANE_ASSIGN(InnerBackend made, make_inner(config));
   inner_.emplace(std::move(made));
+  // The thread comes first: a backend is promised init() and forward() in the same one.
   CORELANE_ASSIGN(thread_, start_thread("corelane-batch", [this] { work(); }));
   std::promise<Status> ended;
   {
@@ -86,6 +87,7 @@ void InstanceThread::work() {
       lock.lock();
       continue;
     }
+    // A call that was accepted runs even after `stop_`, so that done() is called once for each.
     if (!next_) return;
     StageCall call = *std::exchange(next_, std::nullopt);
     lock.unlock();
@@ -93,6 +95,7 @@ void InstanceThread::work() {
     Status status = inner_->forward(call.batch);
     owner = nullptr;
     lock.lock();
+    // Idle before done() is called, which may start the next call here.
     busy_ = false;
     lock.unlock();
     end(call, std::move(status));

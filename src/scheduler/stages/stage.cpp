@@ -28,6 +28,7 @@ Status Stage::forward(std::span<const RequestPtr> batch) {
       call.instance = i;
       call.batch.assign(batch.begin(), batch.end());
       call.done = done;
+      // A start() that fails does not call done(), so that one promise serves all tries.
       if (start(std::move(call)).ok()) return ended->get_future().get();
     }
   }

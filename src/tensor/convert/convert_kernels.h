@@ -113,7 +113,7 @@ struct FusedKernels {
                        Streaming streaming) = nullptr;
 };
 
-/// The one from `src` to `dst`; null where there is none.
+/// The kernels that convert from `src` to `dst`; null where there are none.
 FusedKernels find_fused_kernels(DType src, DType dst) noexcept;
 
 /// Builds `count` pixels of `dst_step` bytes that follow each other without a gap: the segments in

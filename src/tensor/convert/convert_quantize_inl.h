@@ -57,7 +57,7 @@ HWY_INLINE void for_vectors_of(D d, const std::byte* src, std::byte* dst, std::s
   std::memcpy(dst, out, count * kDst);
 }
 
-/// Of as many elements as a vector has f32s.
+/// Calls `f` for vectors of as many elements as a vector has f32s.
 template <std::size_t kSrc, std::size_t kDst, class F>
 HWY_INLINE void for_vectors(const std::byte* src, std::byte* dst, std::size_t count, F f) {
   for_vectors_of<kSrc, kDst>(DF(), src, dst, count, f);
@@ -123,7 +123,7 @@ class Rounding {
 
   HWY_INLINE VF clamp(VF x) const { return hn::Min(hn::Max(x, low_), high_); }
   HWY_INLINE VF zero_if_nan(VF x) const { return hn::IfThenElseZero(hn::Eq(x, x), x); }
-  /// Of a shifted value; those out of range are in order as integers, too.
+  /// Clamps a shifted value; values out of range are in order as integers, too.
   HWY_INLINE VF clamp_shifted(VF s) const {
     return hn::BitCast(DF(), hn::Min(hn::Max(hn::BitCast(DI(), s), low_bits_), high_bits_));
   }

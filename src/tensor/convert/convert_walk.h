@@ -41,7 +41,7 @@ struct Walk {
   /// Loads the parameters of image n.
   void set_image(std::size_t n);
   const RowParams& params(std::size_t c) const noexcept { return params_[uniform ? 0 : c]; }
-  /// Of channel c, or the nearest one that exists.
+  /// The zero of channel c, or of the nearest channel that exists.
   const ZeroPattern& zero(std::size_t c) const noexcept {
     return zeros_[std::min(c, zeros_.size() - 1)];
   }

@@ -47,7 +47,7 @@ Status read_tensor_type(ByteSpan message, ValueType& type) {
                number);
 }
 
-/// The one message that a sequence and an optional hold, the second of a map.
+/// The only message in a sequence or an optional, the second one in a map.
 Result<ByteSpan> held_type(ByteSpan message, std::uint32_t number) {
   ByteSpan held;
   for (WireReader fields(message); !fields.at_end();) {

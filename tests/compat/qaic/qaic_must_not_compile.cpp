@@ -1,5 +1,5 @@
 // Misuse that the classes refuse at compile time. Each case is compiled alone (CASE = its number)
-// and must fail with an error that matches the pattern behind its `//`; with CASE 0 it compiles.
+// and must fail with an error that matches the pattern after its `//`; with CASE 0 it compiles.
 #include "QAicApi.hpp"
 
 using namespace qaic::rt;  // NOLINT(google-build-using-namespace)

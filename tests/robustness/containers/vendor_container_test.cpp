@@ -118,7 +118,7 @@ TEST(VendorContainer, EveryTruncationIsAnError) {
   for (const ByteVector& file : vendor_containers()) {
     ASSERT_TRUE(VendorContainer::read(file).has_value());
     for (std::size_t n = 0; n < file.size(); ++n) {
-      // A copy of its own, so that a sanitizer sees a read behind its end.
+      // A copy of its own, so that a sanitizer sees a read past its end.
       const ByteVector cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(n));
       ASSERT_FALSE(VendorContainer::read(cut).has_value()) << n << " of " << file.size();
     }

@@ -20,7 +20,7 @@ ByteVector bytes_of(const ::onnx::ModelProto& model) {
   return {span.begin(), span.end()};
 }
 
-/// The same bytes where they are no model.
+/// The same bytes where they are not a model.
 ByteVector mutate_fields(const ByteVector& bytes, const ByteVector& other, Mutator& mutator) {
   ::onnx::ModelProto model;
   ::onnx::ModelProto donor;

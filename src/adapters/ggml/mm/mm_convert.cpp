@@ -157,8 +157,8 @@ constexpr Signs signs_of(std::size_t pairs) {
 /// Spread every row of the Hadamard matrix evenly, the one of equal elements first of all: those of
 /// x0 x1 + x2 x3 + x4 x5 + x6 x7 in the bits of a place.
 constexpr Signs kSigns = signs_of(0x55);
-/// Of a last block, over elements that another one has turned: with the same signs it would gather
-/// again what that one has spread.
+/// The signs of a last block over elements that another block has turned: with the same signs it
+/// would gather again what that block has spread.
 constexpr Signs kLastSigns = signs_of(0xff);
 
 /// A butterfly of blocks shorter than a vector.
@@ -248,7 +248,7 @@ float largest_of(const Vectors& row) {
   return std::isnan(first) || std::isnan(last) ? first + last : std::max(first, last);
 }
 
-/// Of the largest element of a row: the inverse of a scale that is smaller is beyond floats.
+/// The least value of a row's largest element: the inverse of a smaller scale is beyond floats.
 constexpr float kLeastScaled = 0x1p-120F;
 
 MM_CLONES void round_all(const float* in, std::size_t count, float factor, std::int8_t* out) {
@@ -262,8 +262,8 @@ MM_CLONES void round_all(const float* in, std::size_t count, float factor, std::
 constexpr std::int32_t kMostInt4 = 7;
 /// Elements that lie in a cache between two loops, of which each is made of whole vectors.
 constexpr std::size_t kAtOnce = 256;
-/// Of the scale that holds the largest element: what errs least for rows that rotate() has turned,
-/// whose elements are spread as by a normal distribution, short rows to long ones.
+/// Fractions of the scale that holds the largest element: they err least for rows that rotate()
+/// has turned, short or long, whose elements are spread as by a normal distribution.
 constexpr float kScalesOfInt4[] = {1, 0.85F, 0.72F, 0.6F};
 
 /// Bounded as an integer: of floats compilers make branches, which random signs mislead.

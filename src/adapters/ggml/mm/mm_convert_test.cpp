@@ -128,7 +128,7 @@ TEST(MmConvert, Int8IsWithinHalfAStep) {
     ASSERT_LE(std::fabs(static_cast<float>(out[i]) * scale - row[i]), scale * 0.5001F);
 }
 
-/// Of the element, as the NPU reads it.
+/// The step of the element, as the NPU reads it.
 int step_of(const std::vector<std::uint8_t>& packed, std::size_t at) {
   const int half = at % 2 == 0 ? packed[at / 2] & 15 : packed[at / 2] >> 4;
   return half < 8 ? half : half - 16;
@@ -154,7 +154,8 @@ TEST(MmConvert, Int4IsWithinHalfAStepOrAtAnEnd) {
   }
 }
 
-/// Of its square; 0.0115 is the least that 15 even steps leave of a normal distribution.
+/// The error is relative to a row's square; 15 even steps leave at least 0.0115 of a normal
+/// distribution.
 TEST(MmConvert, Int4LeavesLittleMoreThanItMustOfRowsThatAreSpreadNormally) {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;

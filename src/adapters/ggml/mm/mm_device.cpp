@@ -6,7 +6,7 @@
 namespace corelane::ggml {
 namespace {
 
-/// Of the requests between two that a library without memory gets.
+/// The most doublings of the number of requests between two that a library without memory gets.
 constexpr unsigned kMostDoublings = 10;
 
 /// What is left for kShared: rows of A, a C for each stream, and a B. Enough for the largest ones,

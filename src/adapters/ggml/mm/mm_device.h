@@ -61,7 +61,7 @@ class MmDevice : public std::enable_shared_from_this<MmDevice> {
   /// Products that run at the same time, each in a context of its own: one on all cores where the
   /// library takes a mask of several, else one on each core.
   int streams() const { return static_cast<int>(masks_.size()); }
-  /// Of the contexts of a stream. Null: the chip has one core, or the library knows no masks.
+  /// The core mask of a stream's contexts. Null: the chip has one core, or the library no masks.
   const rknn_core_mask* mask(int stream) const {
     return takes_mask_ ? &masks_[static_cast<std::size_t>(stream)] : nullptr;
   }

@@ -320,7 +320,7 @@ MmEngine::Products::Products(MmEngine& engine, const MmMatrix& b, MmType type,
     weight_ = &engine_.staged_;
   else
     engine_.tell("room for a matrix",
-                 "no memory of the NPU for the first matrix of a product, which is no weight (" +
+                 "no memory of the NPU for the first matrix of a product, which is not a weight (" +
                      engine_.taken() +
                      "); it was computed on the CPU, as are others that fail; raise "
                      "GGML_RKNN_MEMORY_MB or GGML_RKNN_OBJECTS, or offload fewer layers");

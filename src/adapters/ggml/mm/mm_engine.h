@@ -22,7 +22,7 @@ namespace corelane::ggml {
 struct MmOptions {
   int cores = 3;
   MmBudget budget;
-  /// Of products. A weight whose context went for another's is packed anew at its next product.
+  /// The most contexts of products. A weight that lost its context to another is packed anew.
   std::size_t max_contexts = 1024;
   MmLimits limits;
 };

@@ -21,7 +21,7 @@ enum class MmType {
 };
 constexpr int kMmTypes = 4;
 
-/// Of A or B. Two of int4 share a byte, the first in its low half.
+/// The element types of A and B. Two int4 share a byte, the first in its low half.
 enum class MmElement { kF16, kInt8, kInt4 };
 
 inline MmElement element_of_a(MmType type) {
@@ -34,7 +34,7 @@ inline MmElement element_of_b(MmType type) {
          : type == MmType::kInt8 ? MmElement::kInt8
                                  : MmElement::kInt4;
 }
-/// Of `count` elements beside each other; an even number.
+/// The bytes of `count` elements beside each other; `count` is even.
 inline std::size_t bytes_of(MmElement element, std::int64_t count) {
   const auto halves = static_cast<std::size_t>(count) / 2;
   return element == MmElement::kF16    ? halves * 4
@@ -60,7 +60,7 @@ struct MmTile {
   std::int64_t n0 = 0;        ///< The same for rows of B.
   std::int64_t n = 0;
   std::int64_t padded_n = 0;
-  /// Of B.
+  /// The bytes of B.
   std::size_t bytes(MmType type) const { return bytes_of(element_of_b(type), padded_k * padded_n); }
 };
 

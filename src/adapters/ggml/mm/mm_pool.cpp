@@ -5,7 +5,7 @@
 
 namespace corelane::ggml {
 
-/// The one that goes for another; the end where there may be one more.
+/// The entry that has to make room for another; the end where there is room for one more.
 std::list<MmPool::Entry>::iterator MmPool::victim(bool staged) {
   auto last = entries_.end();
   std::size_t count = 0;

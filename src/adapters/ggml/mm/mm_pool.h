@@ -43,7 +43,7 @@ class MmPool {
  private:
   /// As many as products run at the same time.
   static constexpr std::size_t kLeastContexts = 3;
-  /// Of B that are not weights: two of attention, and as many for layers of another width.
+  /// The most B that are not weights: two of attention, and as many for layers of another width.
   static constexpr std::size_t kMostStaged = 8;
   struct Entry {
     bool staged;

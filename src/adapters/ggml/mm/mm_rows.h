@@ -29,7 +29,7 @@ class MmRows {
   void written(const void* begin, std::size_t bytes);
 
   const std::shared_ptr<MmMemory>& memory() const { return memory_; }
-  /// Of each row.
+  /// The scale of each row.
   const std::vector<float>& scales() const { return scales_; }
   /// How often rows were converted.
   std::uint64_t conversions() const { return conversions_; }

@@ -226,7 +226,7 @@ abi::Buffer* wrap_memory(void* data, std::size_t size) {
 
 namespace {
 
-/// Of a buffer of this plugin that holds weights; null for others.
+/// The state of a tensor's buffer, if this plugin made it for weights; null for others.
 BufferState* state_of_weights(const abi::Tensor& tensor) {
   const abi::Buffer* buffer = tensor.view_src != nullptr ? tensor.view_src->buffer : tensor.buffer;
   const bool ours = buffer != nullptr && buffer->buft == buffer_type() &&
@@ -234,13 +234,13 @@ BufferState* state_of_weights(const abi::Tensor& tensor) {
   return ours ? &state_of(buffer) : nullptr;
 }
 
-/// Of one matrix of the tensor, which begins at `data`.
+/// The key of one matrix of the tensor, which begins at `data`.
 WeightKey key_of(const abi::Tensor& tensor, const void* data) {
   return {static_cast<const char*>(data), tensor.type, tensor.ne[0], tensor.ne[1], tensor.nb[1]};
 }
 
-/// Of 8 places, spread over the rows and along them: whoever computes a weight anew changes nearly
-/// all of its bytes. Few enough to cost nothing beside a product.
+/// A sample of 8 places, spread over the rows and along them: a host that computes a weight anew
+/// changes nearly all of its bytes. Few enough places to cost nothing beside a product.
 std::uint64_t sample_of(const abi::Tensor& tensor, const MmMatrix& matrix) {
   constexpr std::uint64_t kPlaces = 8;
   const std::uint64_t row_bytes = bytes_of_row(tensor.type, tensor.ne[0]);

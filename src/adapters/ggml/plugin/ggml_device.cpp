@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kName = "RKNN";
 
-/// Of this backend, everywhere: c9bdb702-4936-4212-af35-a287d8c02920.
+/// The id of this backend on every machine: c9bdb702-4936-4212-af35-a287d8c02920.
 abi::Guid* guid() {
   static abi::Guid id = {0xc9, 0xbd, 0xb7, 0x02, 0x49, 0x36, 0x42, 0x12,
                          0xaf, 0x35, 0xa2, 0x87, 0xd8, 0xc9, 0x29, 0x20};
@@ -67,7 +67,7 @@ int graph_compute(abi::Backend*, abi::Graph* graph) {
 
 const char* device_name(abi::Device*) { return kName; }
 
-/// Of the system: the NPU has none of its own.
+/// Reports the memory of the system: the NPU has none of its own.
 void device_memory(abi::Device*, std::size_t* free, std::size_t* total) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   *total = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page;

@@ -8,10 +8,10 @@ namespace {
 
 /// More than the caches that a core has to itself.
 constexpr std::int64_t kEnoughElements = std::int64_t{1} << 24;
-/// Of small ones; a host's graph has room for 2048 nodes.
+/// So many small weights are enough; a host's graph has room for 2048 nodes.
 constexpr std::size_t kEnoughWeights = 128;
 constexpr int kRounds = 3;
-/// Of the CPU's time: near ties stay there, since rounds that were disturbed make them.
+/// The NPU must need less than this part of the CPU's time: a disturbed round may make a near tie.
 constexpr double kClearlyLess = 0.85;
 
 }  // namespace

@@ -15,9 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-/// Throws where `object` is none, or has a key that is not in `known`.
+/// Throws where `object` is not an object, or has a key that is not in `known`.
 void check_keys(const json& object, const char* what, std::initializer_list<const char*> known) {
-  if (!object.is_object()) throw std::invalid_argument(std::string(what) + " is no object");
+  if (!object.is_object()) throw std::invalid_argument(std::string(what) + " is not an object");
   for (const auto& item : object.items())
     if (std::find(known.begin(), known.end(), item.key()) == known.end())
       throw std::invalid_argument(std::string(what) + " has an unknown key '" + item.key() + "'");
@@ -65,7 +65,7 @@ bool Filter::parse(const std::string& text, Filter& filter, std::string& why) {
     filter.rows_.clear();
     const json list = json::parse(text);
     check_keys(list, "the text", {"pairs"});
-    if (!list.at("pairs").is_array()) throw std::invalid_argument("'pairs' is no list");
+    if (!list.at("pairs").is_array()) throw std::invalid_argument("'pairs' is not a list");
     for (const auto& pair : list.at("pairs")) {
       check_keys(pair, "a pair", {"src0", "src1", "name"});
       Row row;

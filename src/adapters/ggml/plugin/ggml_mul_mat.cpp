@@ -37,7 +37,7 @@ bool keeps_bits(const abi::Tensor& tensor, const abi::TypeTraits& traits) {
          is_vocabulary(tensor);
 }
 
-/// Of one element, scales of its block among them.
+/// The bits of one element, with its part of the block's scales.
 double bits_of(const abi::TypeTraits& traits) {
   return 8.0 * static_cast<double>(traits.type_size) / static_cast<double>(traits.blck_size);
 }
@@ -115,7 +115,7 @@ bool is_one_product(const abi::Tensor& node) {
          rows_follow(node);
 }
 
-/// Of the products that the node is computed as.
+/// The rows of A in each product that the node is computed as.
 std::int64_t rows_of(const abi::Tensor& node) {
   const abi::Tensor& a = *node.src[1];
   return is_one_product(node) ? a.ne[1] * a.ne[2] * a.ne[3] : a.ne[1];

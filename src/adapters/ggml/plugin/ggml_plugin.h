@@ -26,7 +26,7 @@ struct Plugin {
   MmType few_bits = MmType::kInt8;
   Stats stats;
   std::unique_ptr<FewRows> few_rows;
-  pid_t process = getpid();  ///< That started it.
+  pid_t process = getpid();  ///< The one that started it.
 };
 
 /// Looks at the host, reads the environment and opens the library. False, after one line in the

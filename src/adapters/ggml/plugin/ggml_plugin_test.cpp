@@ -330,7 +330,7 @@ TEST_F(Plugged, AForkedProcessLeavesProductsToTheCpu) {
   EXPECT_EQ(status_of(child), 0);
 }
 
-/// A thread that is not in the child holds the engine for ever there.
+/// A thread that is not in the child holds the engine forever there.
 TEST_F(Plugged, AProcessForkedDuringAProductFreesAndFillsBuffers) {
   abi::Tensor weights = fake_tensor(abi::kTypeF16, kColumns - 2, kRows);
   auto ours = buffer(weights.nb[3], abi::kUsageWeights);

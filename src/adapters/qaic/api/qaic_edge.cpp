@@ -52,6 +52,7 @@ QStatus report(std::string_view function, const Outcome& outcome) noexcept {
   try {
     return report(outcome.code(), fmt::format("{}: {}", function, outcome.status().to_string()));
   } catch (...) {
+    // There is no memory for the text: the code alone is told.
     return report(outcome.code(), {});
   }
 }
@@ -61,6 +62,7 @@ QStatus report(QStatus code, std::string_view text) noexcept {
     last_error() = text;
     log::debug("qaic", "{} (status {})", last_error(), static_cast<int>(code));
   } catch (...) {
+    // Rather none than the text of an earlier failure.
     last_error().clear();
   }
   // A program that goes on after these codes goes on without what it asked for.

@@ -98,6 +98,7 @@ extern "C" QStatus qaicContextFindDevice(QAicContext* context, QAicQpcObj* qpc,
                                          uint32_t programIndex, QID* device) {
   return on<ContextObject>(__func__, context, [&](ContextObject& object) -> Outcome {
     if (device == nullptr) return null_argument("device");
+    // Without a container it needs nothing: every device that is not lost will do.
     DeviceNeed need;
     if (qpc != nullptr) {
       CORELANE_ASSIGN(const auto container, find<QpcObject>(qpc));

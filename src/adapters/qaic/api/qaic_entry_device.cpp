@@ -30,6 +30,7 @@ T clamped(std::uint64_t value) {
 QResourceInfo resources_of(QID number, const device::Device& device) {
   const DeviceRoom room = room_of(device, takes_leases(number));
   QResourceInfo info;
+  // The API counts memory in KiB.
   info.dramTotal = room.memory / 1024;
   info.dramFree = room.free_memory / 1024;
   info.nspTotal = clamped<std::uint8_t>(room.cores);
@@ -111,6 +112,7 @@ extern "C" QStatus qaicGetDeviceIds(uint32_t* numDevices, QID* devices) {
     const auto count = static_cast<uint32_t>(texts.size());
     for (uint32_t i = 0; devices != nullptr && i < std::min(count, *numDevices); ++i)
       devices[i] = static_cast<QID>(i);
+    // The number is given also where the list was null or too short, so that the caller learns it.
     *numDevices = count;
     return {};
   });
@@ -132,6 +134,7 @@ extern "C" QStatus qaicGetPerformanceInfo(QID device, QPerformanceInfo* performa
 
 extern "C" QStatus qaicLockDevice(QID device, bool lock, bool block) {
   return guard(__func__, [&]() -> Outcome {
+    // First: where locks are off the answer is QS_UNSUPPORTED, also for giving one back.
     CORELANE_ASSIGN(const auto limit, lock_limit());
     const auto found = open_device(device);
     if (!found) return device_outcome(found.error());

@@ -54,6 +54,7 @@ Outcome create_queue(std::shared_ptr<ContextObject> context, const QAicQueueProp
   constexpr std::uint32_t kDefault = QAIC_QUEUE_PROPERTIES_DEFAULT;
   const std::uint32_t bits = properties == nullptr ? kDefault : properties->properties;
   const bool many = (bits & QAIC_QUEUE_PROPERTIES_ENABLE_MULTI_THREADED_QUEUES) != 0;
+  // Several threads of a queue would run its inferences side by side, so that it keeps no order.
   made = std::make_shared<QueueObject>(std::move(context), *std::move(device), !many);
   return {};
 }
@@ -91,6 +92,7 @@ QAIC_EXPORT QStatus qaicCreateExecObj(QAicContext* context, QAicExecObj** execOb
     }
     uint32_t count = 0;
     QBuffer* given = nullptr;
+    // Before the handle is given out: what fails here leaves none behind.
     if (Outcome asked = give_buffers(**made, &count, &given); asked.code() != QS_SUCCESS)
       return asked;
     if (numBuffers != nullptr) *numBuffers = count;
@@ -168,6 +170,7 @@ extern "C" QStatus qaicRunExecObj(QAicExecObj* execObj) {
   return on<ExecObjObject>(__func__, execObj, [](ExecObjObject& object) -> Outcome {
     Outcome sent = object.enqueue(nullptr, nullptr);
     if (sent.code() != QS_SUCCESS) return sent;
+    // 0 us: without a limit.
     return object.wait(0);
   });
 }
@@ -189,6 +192,7 @@ QAIC_EXPORT QStatus qaicCreateQueue(QAicContext* context, QAicQueue** queue,
 }
 
 QAIC_EXPORT QStatus qaicReleaseQueue(QAicQueue* queue) {
+  // What was enqueued goes on: each inference holds its turn itself.
   return release<QueueObject>(__func__, queue, [](const QueueObject&) -> Outcome { return {}; });
 }
 
@@ -212,6 +216,7 @@ QAIC_EXPORT QStatus qaicCreateEvent(QAicContext* context, QAicEvent** event,
     }
     const auto object = *std::move(made);
     *event = publish(object);
+    // In time: no inference has the event before this function returns.
     object->set_handle(*event);
     return {};
   });
@@ -251,7 +256,7 @@ QAIC_EXPORT QStatus qaicReleaseEvent(QAicEvent* event) {
 
 QAIC_EXPORT QStatus qaicReleaseConstants(QAicConstants* constants) {
   return guard(__func__, [&]() -> Outcome {
-    return outcome(QS_INVAL, "{} are no constants of this library, which gives none out",
+    return outcome(QS_INVAL, "{} are not constants of this library, which gives none out",
                    static_cast<const void*>(constants));
   });
 }

@@ -65,7 +65,10 @@ QAIC_EXPORT QStatus qaicCreateProgramGroup(QAicContext* context, QAicProgramGrou
         owner, device, *opened, name != nullptr ? name : "ProgramGroup",
         given.enableOversubscription == QAIC_PROGRAM_GROUP_PROPERTIES_OVERSUBSCRIPTION_ENABLED};
     const auto made = std::make_shared<ProgramGroupObject>(std::move(parts));
+    // Programs of a group run side by side, so that its queue keeps no order.
     QAicQueue* own = publish(std::make_shared<QueueObject>(owner, *std::move(opened), false));
+    // Before the group is published: should that fail, the end of `made` takes the queue's handle
+    // back.
     made->own_queue(own);
     *group = publish(made);
     *queue = own;

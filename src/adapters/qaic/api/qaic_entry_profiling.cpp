@@ -54,6 +54,7 @@ Outcome create_stream(const QAicStreamProfilingConfig& config, QAicProfilingCall
   CORELANE_TRY(check_number("samplingRate", sampling, QAIC_PROFILING_SAMPLING_RATE_SIXTEENTH));
   CORELANE_TRY(check_number("reportingRate", reporting, QAIC_PROFILING_REPORTING_RATE_4000_MS));
   StreamOptions options;
+  // The enumerators count powers of two: each 1st to 16th inference, a report each 500 to 4000 ms.
   options.one_in = 1U << static_cast<unsigned>(sampling);
   options.period = std::chrono::milliseconds(500) * (1 << reporting);
   if (given(config.name)) options.name = config.name;

@@ -63,6 +63,7 @@ QAIC_EXPORT QStatus qaicCreateProgram(QAicContext* context, QAicProgram** progra
       owner->report(QAIC_ERROR_PROGRAM_CREATION, created.status());
       return created;
     }
+    // Before `made` is given away. Those who watch programs hear of one once its handle is there.
     const auto tap = made->tap();
     *program = publish(std::move(made));
     profiled::created(tap);
@@ -113,6 +114,7 @@ QAIC_EXPORT QStatus qaicProgramGetIoBufferInfo(QAicProgram* program, QAicIoBuffe
   return on<ProgramObject>(__func__, program, [&](const ProgramObject& object) -> Outcome {
     if (info == nullptr) return outcome(QS_INVAL, "info is null");
     const QAicQpcProgramInfo& found = object.parts().qpc->info().programInfo[object.parts().index];
+    // The API's type is not const. All programs of the container share this memory.
     *info = const_cast<QAicIoBufferInfo*>(&found.ioBufferInfo);
     return {};
   });

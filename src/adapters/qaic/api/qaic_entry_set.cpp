@@ -57,6 +57,7 @@ Outcome create_set(const std::shared_ptr<ContextObject>& context,
   parts.qpc = std::move(qpc);
   // What an engine needs besides the program's own memory, only loading tells.
   const auto has_no_room = [](QStatus code) { return code == QS_NOMEM || code == QS_NOSPC; };
+  // `parts` are copied for each try.
   Outcome created = create_on(devices.front(), config, parts, made);
   for (std::size_t i = 1; i < devices.size() && has_no_room(created.code()); ++i)
     created = create_on(devices[i], config, parts, made);
@@ -89,6 +90,7 @@ extern "C" QStatus qaicCreateInferenceSet(QAicContext* context, QAicInferenceSet
 
 extern "C" QStatus qaicReleaseInferenceSet(QAicInferenceSet* set) {
   return release<SetObject>(__func__, set, [](SetObject& object) -> Outcome {
+    // Before the shutdown, which changes what is in flight.
     if (check::enabled()) check::set_ends(&object, object.in_flight());
     object.shutdown();
     profiled::released(object.program()->tap());
@@ -99,6 +101,7 @@ extern "C" QStatus qaicReleaseInferenceSet(QAicInferenceSet* set) {
 extern "C" QStatus qaicInferenceSetGetProgram(QAicInferenceSet* set, QAicProgram** program) {
   return on<SetObject>(__func__, set, [&](const SetObject& object) -> Outcome {
     if (program == nullptr) return outcome(QS_INVAL, "program is null");
+    // A new handle at each call, which its user releases. The program itself is the set's.
     *program = publish(object.program());
     return {};
   });

@@ -14,6 +14,7 @@ namespace {
 struct KindWords {
   std::string_view what, made_by, released_by;
 };
+/// In the order of ObjectKind.
 constexpr std::array<KindWords, 11> kWords{{
     {"context", "qaicCreateContext", "qaicReleaseContext"},
     {"container", "qaicOpenQpc", "qaicCloseQpc"},

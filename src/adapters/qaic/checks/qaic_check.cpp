@@ -41,6 +41,7 @@ Ledgers& ledgers() {
 
 /// What is left when the process ends, oldest first.
 void report_leaks() noexcept {
+  // The objects in the list are the parent's.
   if (ledgers().made_in != fork_count()) return;
   try {
     auto left = ledgers().objects.left();
@@ -65,6 +66,7 @@ bool read_enabled() noexcept {
   static constinit EnvironmentSwitch variable{"CORELANE_QAIC_CHECK", false};
   const bool on = variable.on();
   if (on) {
+    // Made here, and not at the first entry, which may come in a child of fork().
     (void)ledgers();
     std::atexit([] { report_leaks(); });
   }
@@ -136,6 +138,7 @@ void outputs_there(std::uint64_t number) {
 }
 
 void outputs_known(std::uint64_t number) noexcept {
+  // Twice is no fault: an inference may be waited for and counted.
   if (number != 0) ledgers().outputs.remove(number);
 }
 

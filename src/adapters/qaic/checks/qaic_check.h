@@ -28,29 +28,29 @@ void write(const std::string& what, const edge::CallSite& cause) noexcept;
 
 // The functions below do nothing when the mode is off.
 
-/// A function fails: sizes that do not fit, handles that are stale, and all others.
+/// A function fails, because of sizes that do not fit, stale handles, or anything else.
 void failed(std::string_view text) noexcept;
 /// An object was given out; `what` is its kind, a literal.
 void object_made(std::uint64_t number, std::string_view what);
 void object_gone(std::uint64_t number);
-/// A handle of a set is its user's, or is not any more: true where it was.
+/// The user takes a handle of a set, or puts it back; true when the user had it.
 void handle_taken(const void* set, std::uint32_t handle);
 bool handle_back(const void* set, std::uint32_t handle);
-/// The set ends: handles that were not put back, and inferences whose memory must stay.
+/// A set ends: reports handles not put back, and inferences whose memory must stay.
 void set_ends(const void* set, std::size_t in_flight);
 /// An execution object is released with its inference in flight.
 void released_in_flight(std::uint32_t id);
 
-/// An inference of `program` begins that writes these outputs; a number for the functions below, 0
-/// when the mode is off, for which they do nothing.
+/// An inference of `program` that writes these outputs begins. Returns its number for the functions
+/// below; 0, for which they do nothing, when the mode is off.
 std::uint64_t outputs_begin(const void* program, std::vector<QBuffer> outputs);
-/// It has ended, of which its user may not know.
+/// The inference has ended; its user may not know yet.
 void outputs_there(std::uint64_t number);
-/// Its user knows that it has ended, or has ended the object that it is of.
+/// The user knows that the inference has ended, or has released the object that ran it.
 void outputs_known(std::uint64_t number) noexcept;
 /// A user asks how many inferences of the program have ended.
 void ends_counted(const void* program);
-/// A user asks for buffers: reports those that are outputs which nobody knows to be there.
+/// A user asks for buffers: reports outputs whose inference the user does not know to have ended.
 void buffers_asked(std::span<const QBuffer> buffers);
 
 }  // namespace corelane::qaic::check

@@ -23,6 +23,7 @@ bool CallbackGate::enter() noexcept {
 
 bool CallbackGate::reserve() noexcept {
   const MutexLock lock(mutex_);
+  // Without `depth`: the call comes later, and maybe in another thread.
   if (!closed_) ++running_;
   return !closed_;
 }

@@ -171,6 +171,7 @@ ContextObject::~ContextObject() { close(); }
 Status ContextObject::watch_devices() {
   for (std::size_t i = 0; i < state_->devices.size(); ++i) {
     device::ObserverOptions watch;
+    // Weakly: an observation may outlive its context, see EndedObservations.
     watch.on_event = [weak = std::weak_ptr(state_), i](const device::Event& event) {
       const auto state = event.kind == device::EventKind::kLost ? weak.lock() : nullptr;
       if (state == nullptr) return;
@@ -193,6 +194,7 @@ Status ContextObject::watch_devices() {
 Status ContextObject::collect_logs() {
   MergedLogOptions options;
   options.devices = state_->devices;
+  // Weakly: the state holds the log that holds this function.
   options.on_line = [weak = std::weak_ptr(state_)](const MergedLine& line) {
     const auto state = weak.lock();
     if (state == nullptr) return;
@@ -202,6 +204,7 @@ Status ContextObject::collect_logs() {
   CORELANE_ASSIGN(auto merged, MergedLog::create(std::move(options)));
   const MutexLock lock(state_->mutex);
   state_->merged = std::move(merged);
+  // After `merged`, since log() looks at it without the lock.
   state_->collects = true;
   return {};
 }
@@ -218,6 +221,7 @@ void ContextObject::close() noexcept {
   // Its end delivers what waits, but may come later: another thread that logs holds a copy.
   run_callback("qaic", "delivering log lines", [&] { static_cast<void>(merged.flush()); });
   merged = {};
+  // After the lines: those that waited still reach the user's log callback.
   state_->gate.close();
   end_all(std::move(observations));
 }

@@ -62,6 +62,7 @@ Status DeviceLocks::take(const std::string& instance, Duration wait) {
                                         {.clock = clock_});
     if (lease) {
       const MutexLock lock(mutex_);
+      // Replaces nothing: a lock that this process holds keeps itself from being taken twice.
       held_.insert_or_assign(instance, *std::move(lease));
       return {};
     }

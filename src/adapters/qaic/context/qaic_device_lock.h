@@ -36,7 +36,7 @@ class DeviceLocks {
   std::map<std::string, device::Lease> held_ CORELANE_GUARDED_BY(mutex_);
 };
 
-/// Those of the C functions, on the real clock: the holder is another process.
+/// The locks that the C functions take, on the real clock: another process may hold one.
 DeviceLocks& device_locks();
 
 }  // namespace corelane::qaic

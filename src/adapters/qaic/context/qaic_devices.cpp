@@ -68,6 +68,7 @@ Result<std::shared_ptr<device::Device>> open_device(QID number) {
   // The registry shares one device among all that open the text, other APIs of the process too.
   auto device = device::open_device(text);
   if (!device) {
+    // Whatever fails, callers of the API see QS_NODEV, and the reason in the text.
     return error(device.error().wrap(
         Code::kNotFound,
         fmt::format("device {} ('{}') cannot be opened; correct {}", number, text, kVariable)));

@@ -14,8 +14,8 @@ class Device;
 
 namespace corelane::qaic {
 
-/// The device texts, in the order of their numbers. kInvalidArgument for a text that is none, or is
-/// there twice.
+/// The device texts, in the order of their numbers. kInvalidArgument for a text that is wrong, or
+/// is there twice.
 Result<std::vector<std::string>> device_texts();
 /// The device of this number: the first call opens it, later calls share it while it is in use.
 /// kNotFound, for QS_NODEV, says which numbers there are, or why the device cannot be opened.

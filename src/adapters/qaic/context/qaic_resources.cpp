@@ -31,6 +31,7 @@ std::uint64_t host_memory() {
              : static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size);
 }
 
+/// As bits, and not counted: the leases of other processes and this one's holdings overlap.
 std::uint64_t held_cores(const device::Device& device, bool leases) {
   std::uint64_t held = 0;
   for (const device::Holding& holding : device.holdings()) held |= holding.cores.bits();

@@ -58,6 +58,7 @@ void ProfileDelivery::deliver(const edge::ProfileReport& report) noexcept {
   });
 }
 
+/// In a callback it does not wait: what is queued still becomes files, but reaches no callback.
 void ProfileDelivery::close() noexcept {
   run_callback("qaic", "ending a profiling handle", [&] { wait(); });
   gate_.close();

@@ -27,6 +27,7 @@ void ProfileTap::note(const SetRecord& record) noexcept {
     const MutexLock lock(mutex_);
     all = sinks_;
   }
+  // A snapshot: a sink that is removed meanwhile may get this one record, and lives until then.
   if (all == nullptr) return;
   for (const auto& sink : *all) sink->take(program_, record);
 }
@@ -49,6 +50,7 @@ Result<std::shared_ptr<ProfileSubscription>> ProfileTap::subscribe(
   auto made =
       std::make_shared<ProfileSubscription>(shared_from_this(), sink, std::move(observation));
   const MutexLock lock(mutex_);
+  // For a program of a set, too: execution objects that are made of it report to note().
   Sinks more = sinks_ != nullptr ? *sinks_ : Sinks();
   more.push_back(std::move(sink));
   sinks_ = std::make_shared<const Sinks>(std::move(more));
@@ -102,6 +104,7 @@ std::size_t written_out(const std::string& text) {
     for (++i; i < text.size() && text[i] != '}'; ++i) {
       const bool digit = text[i] >= '0' && text[i] <= '9';
       number = digit ? std::min(number * 10 + static_cast<std::size_t>(text[i] - '0'), kOver) : 0;
+      // The larger number of {m,n} counts; {m,} counts as m.
       most = std::max(most, number);
     }
     size = std::min(size * most, kOver);
@@ -191,6 +194,8 @@ void watch(const std::shared_ptr<ProgramWatcher>& watcher) {
   {
     const MutexLock lock(registry().mutex);
     registry().forget_the_gone();
+    // Under one lock with the list of programs: none that is made meanwhile is missed or told
+    // twice.
     registry().watchers.push_back(watcher);
     there = registry().taps;
   }

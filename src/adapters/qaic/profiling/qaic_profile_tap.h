@@ -78,7 +78,7 @@ class ProfileTap : public std::enable_shared_from_this<ProfileTap> {
   std::size_t begin() noexcept { return in_flight_.fetch_add(1, std::memory_order_relaxed) + 1; }
   /// It has ended.
   void note(const SetRecord& record) noexcept;
-  /// Those of InferenceSet::observe.
+  /// Fails with the codes of InferenceSet::observe.
   Result<std::shared_ptr<ProfileSubscription>> subscribe(std::shared_ptr<ProfileSink> sink);
 
  private:
@@ -97,7 +97,7 @@ class ProfileTap : public std::enable_shared_from_this<ProfileTap> {
 using ProfileTaps = std::vector<std::shared_ptr<ProfileTap>>;
 using ProfileSubscriptions = std::vector<std::shared_ptr<ProfileSubscription>>;
 
-/// Of all together.
+/// The sum over all subscriptions.
 std::uint64_t take_dropped(const ProfileSubscriptions& subscriptions) noexcept;
 /// `sink` gets the records of all. Those of ProfileTap::subscribe(); a failure leaves none.
 Result<ProfileSubscriptions> subscribe_all(const ProfileTaps& taps,

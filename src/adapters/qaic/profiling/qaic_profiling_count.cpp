@@ -23,6 +23,7 @@ struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<
         job = delivery_of(*std::move(all), take_dropped(subscriptions), run);
         if (delivery.try_post(job).ok()) return;
       }
+      // There is no thread for it: the job runs here, and takes the lock itself.
       delivery.post(std::move(job));
     });
   }
@@ -41,8 +42,10 @@ struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<
   }
   void end(std::uint64_t of) {
     const MutexLock order(control);
+    // Destroyed after `lock`: the end of an observation waits for take(), which wants it.
     ProfileSubscriptions gone;
     const MutexLock lock(mutex);
+    // The report of a run may be late: the subscriptions may be those of the next run by now.
     if (of == run && !collector.active()) gone.swap(subscriptions);
   }
 
@@ -59,6 +62,7 @@ struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<
     {
       const MutexLock lock(mutex);
       ++run;
+      // Before the subscriptions, so that a record that comes at once is of this run.
       collector.start();
     }
     auto made = subscribe_all(taps, shared_from_this());
@@ -81,6 +85,7 @@ struct ProfilingObject::State final : ProfileSink, std::enable_shared_from_this<
         ended.swap(subscriptions);
       }
       if (deliver)
+        // Without `mutex`: it waits for records on their way to take().
         for (const auto& one : ended) one->flush();
       const MutexLock lock(mutex);
       auto all = collector.stop();

@@ -55,6 +55,7 @@ struct StreamProfilingObject::State final : ProfileSink,
     CORELANE_TRY(fits(*tap->program()));
     if (active()) {
       take_clock(*tap);
+      // What may fail comes first: the program is listed once its records come.
       CORELANE_ASSIGN(auto made, tap->subscribe(shared_from_this()));
       const MutexLock lock(mutex);
       subscriptions.push_back(std::move(made));
@@ -80,6 +81,7 @@ struct StreamProfilingObject::State final : ProfileSink,
       std::ranges::move(rest, std::back_inserter(gone));
       subscriptions.erase(rest.begin(), rest.end());
     }
+    // Without `mutex`, which take() wants. What completed before is still collected.
     for (const auto& one : gone) one->flush();
     const MutexLock lock(mutex);
     lost += take_dropped(gone);
@@ -109,10 +111,12 @@ struct StreamProfilingObject::State final : ProfileSink,
     dispatch::CallbackThread::Job job = delivery_job();
     {
       const MutexLock lock(mutex);
+      // Stopped, or replaced by another timer, after this one had begun.
       if (!collector.active() || of != timers) return;
       set_timer(collector.tick(clock->now()));
       posted = delivery.try_post(job).ok();
     }
+    // There is no thread for it: the job runs here, and takes the lock itself.
     if (!posted) delivery.post(std::move(job));
   }
   /// One job for each report: it delivers the oldest.
@@ -178,6 +182,7 @@ struct StreamProfilingObject::State final : ProfileSink,
     {
       const MutexLock lock(mutex);
       if (!collector.active()) return;
+      // A copy: until all are flushed their records still count.
       ended = subscriptions;
     }
     for (const auto& one : ended) one->flush();
@@ -203,6 +208,8 @@ struct StreamProfilingObject::State final : ProfileSink,
     stop(false);
     {
       const MutexLock order(control);
+      // Whoever makes programs goes on to call joined() until this object is gone: it adds nothing
+      // now.
       closed = true;
       taps.clear();
     }

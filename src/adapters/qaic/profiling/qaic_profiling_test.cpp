@@ -228,7 +228,7 @@ TEST(QaicProfiling, ASetIsProfiledThroughItsProgram) {
   EXPECT_THAT(bench.rows(), ElementsAre(5));
 }
 
-/// Of four inferences that complete and are not collected.
+/// Four inferences complete and are not collected.
 TEST(QaicProfiling, InferencesOfASetCountWhenTheyCompleteWhetherOrNotTheyAreCollected) {
   ProfileBench bench;
   QAicInferenceSet* set = bench.set(4);
@@ -446,7 +446,7 @@ TEST(QaicStreamProfiling, BadExpressionsAreRefusedAndCostlyOnesEnd) {
   EXPECT_THAT(text(), ::testing::HasSubstr("ECMAScript"));
 }
 
-/// Of a set that had no room for five records.
+/// The observation of a set that had no room for five records.
 class LossyObservation final : public device::Observation {
  public:
   std::uint64_t dropped() const override { return 5; }

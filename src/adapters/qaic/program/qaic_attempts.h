@@ -13,7 +13,7 @@ namespace corelane::qaic {
 struct AttemptRules {
   Duration time = std::chrono::milliseconds(5000);  ///< Of one attempt.
   std::uint32_t retries = 5;                        ///< Attempts after the first.
-  /// Of all attempts.
+  /// The time of all attempts together.
   Duration whole() const noexcept { return time * (static_cast<std::int64_t>(retries) + 1); }
 };
 

@@ -56,6 +56,7 @@ Status BoundBuffers::make_own() {
     shown.buf = slot.data;
     struct stat facts {};
     if (slot.buffer->fd() >= 0 && fstat(slot.buffer->fd(), &facts) == 0) {
+      // Where the device's memory has a descriptor clients get that, besides the address.
       shown.handle = static_cast<std::uint64_t>(slot.buffer->fd());
       shown.offset = static_cast<std::uint32_t>(slot.buffer->offset());
       shown.type = QBUFFER_TYPE_DMABUF;
@@ -69,8 +70,8 @@ Status BoundBuffers::make_own() {
   return {};
 }
 
-/// The buffer of one that was set before, or of the object itself, is found again: a descriptor is
-/// imported once.
+/// A descriptor is imported once: one that was set before, or is one of this object's own buffers,
+/// is found again.
 Outcome BoundBuffers::take_descriptor(std::size_t index, const QBuffer& given, Slot& slot) {
   struct stat facts {};
   const bool number = given.handle <= static_cast<std::uint64_t>(std::numeric_limits<int>::max());
@@ -229,14 +230,15 @@ Outcome BoundBuffers::set(std::size_t count, const QBuffer* buffers, const QBuff
   return taken;
 }
 
-/// For buffers that stay where others are set: only a covering specialization needs them.
+/// Keeps the dimensions for later calls that set some of the buffers: only a covering
+/// specialization needs them.
 void BoundBuffers::keep_extents(const QBufferDimensions* dims) {
   extents_.clear();
   for (std::size_t i = 0; covering_ && dims != nullptr && i < plan_->count(); ++i)
     extents_.push_back({dims[i].sizeOfElem, {dims[i].dims, dims[i].dims + dims[i].count}});
 }
 
-/// With the dimensions of before. One that is left out now has none.
+/// Sets all buffers with the earlier dimensions. A buffer that is left out now has none.
 Outcome BoundBuffers::cover_some(const std::vector<QBuffer>& all, const SomeBuffers& some,
                                  Context* context) {
   std::vector<Extents> extents = extents_;
@@ -319,6 +321,8 @@ Outcome BoundBuffers::exchange(const QBuffer* buffers, const QBufferDimensions* 
     specialization_ = before;
     return taken;
   }
+  // From here on `next_` has the earlier ones: bind_slots() compares with them, and where binding
+  // fails they come back.
   slots_.swap(next_);
   if (before != chosen) form_views();
   if (context != nullptr) {
@@ -334,6 +338,7 @@ Outcome BoundBuffers::exchange(const QBuffer* buffers, const QBufferDimensions* 
       return bound;
     }
   }
+  // Nothing is bound to the earlier memory any more.
   for (Slot& slot : next_) {
     slot.buffer.reset();
     slot.padding.reset();
@@ -390,6 +395,7 @@ Status BoundBuffers::bind_slots(Context& context) {
 }
 
 Status BoundBuffers::bind_all(Context& context) {
+  // What is staged belongs to an earlier context, or is replaced by what is bound below.
   staged_.clear();
   if (plan_->specializations() > 1) {
     const auto& shapes = plan_->input_shapes(specialization_);
@@ -421,6 +427,7 @@ bool BoundBuffers::replaces_input(const Slot& output) const noexcept {
 }
 
 void BoundBuffers::mark(const Slot& output) const {
+  // An input in the same memory must not be overwritten before it is read.
   if (output.data == nullptr || replaces_input(output)) return;
   if (output.place != Place::kHeap && output.place != Place::kBuffer) return;
   std::memset(output.data, 0xff, output.size);

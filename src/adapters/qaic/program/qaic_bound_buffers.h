@@ -31,7 +31,7 @@ struct SomeBuffers {
   const QBuffer* buffers = nullptr;
   /// Null, or one for each: extents of slices; a null one says nothing.
   const QBufferDimensions* dims = nullptr;
-  /// Of each where its slice begins; empty: it is given whole.
+  /// Where the slice of each buffer begins; empty: the buffer is given whole.
   std::vector<std::vector<std::int64_t>> starts;
 };
 
@@ -44,20 +44,20 @@ class BoundBuffers {
  public:
   BoundBuffers(std::shared_ptr<const BufferPlan> plan, std::shared_ptr<device::Device> device);
 
-  /// Buffers of the device for all, which are used from here on.
+  /// Makes buffers of the device for all tensors, and uses them from here on.
   Status make_own();
   /// Checks and takes `count` buffers, and binds them where `context` is one. A failure changes
   /// nothing. `dims`: null, or one for each.
   Outcome set(std::size_t count, const QBuffer* buffers, const QBufferDimensions* dims,
               Context* context);
-  /// The same for some; the others stay as they are. Until all that have to be given were set they
-  /// are kept, and an inference cannot begin.
-  /// Where the dimensions of all were covered, they stay, too.
+  /// The same for some buffers; the others stay as they are. Until all required buffers were set,
+  /// the buffers are only kept, and an inference cannot begin.
+  /// If the earlier dimensions were covered by a specialization, they stay, too.
   /// A slice of an input is written to its place before each inference, into the context's own
-  /// memory or the state on the device; what is around it stays. That of an output is cut out of
-  /// the whole.
+  /// memory or the state on the device; what is around it stays. A slice of an output is cut out
+  /// of the whole output.
   Outcome set_some(const SomeBuffers& some, Context* context);
-  /// Those that an inference with these buffers writes into the state.
+  /// The slices of state that an inference with these buffers writes.
   std::vector<StateSlice> state_slices() const;
   /// Whether dimensions that are of no specialization are taken where one covers them: its inputs
   /// are padded with zeros, its results cut. For the buffers that are set from here on.
@@ -66,26 +66,26 @@ class BoundBuffers {
   std::size_t specialization() const noexcept { return specialization_; }
   /// What is cut once an inference with these buffers has ended well; may be empty.
   Cuts cuts() const;
-  /// The memory that inferences with these buffers use in place of the user's: whoever may outlive
-  /// the buffers keeps it until they have ended.
+  /// The memory that inferences with these buffers use in place of the user's. A caller that may
+  /// outlive the buffers keeps it until the inferences have ended.
   Paddings paddings() const;
-  /// Whether all buffers are there that an inference needs.
+  /// Whether all buffers that an inference needs are set.
   bool complete() const noexcept { return complete_; }
-  /// For a message, where they are not: "misses buffer 0 ('x')".
+  /// Says in a message what is missing: "misses buffer 0 ('x')".
   std::string lack() const;
-  /// Binds all to another context.
+  /// Binds all buffers to another context.
   Status bind_all(Context& context);
-  /// Just before an inference that may start at once.
+  /// Called just before an inference that may start at once.
   Status copy_in(Context& context) { return copies_ ? copy_partial(context) : Status(); }
-  /// Just before an inference that has to wait: what copy_in() would copy is to be copied when its
-  /// turn comes, into memory of its own.
+  /// Called just before an inference that has to wait: gives what copy_in() would copy, to be
+  /// copied when the inference's turn comes, into memory of its own.
   Result<Puts> copy_in_later(Context& context);
-  /// In the checking mode, just before an inference that may start at once: its results become
-  /// bytes of 0xff.
+  /// In the checking mode, called just before an inference that may start at once: fills its
+  /// results with bytes of 0xff.
   void mark_outputs() const;
   /// The number of check::outputs_begin() for an inference of `program`.
   std::uint64_t begin_outputs(const void* program) const;
-  /// As they were set, or the device's; none before.
+  /// The buffers as they were set, or those of make_own(); empty before either.
   std::span<QBuffer> given() noexcept { return given_; }
 
  private:
@@ -113,7 +113,7 @@ class BoundBuffers {
     std::shared_ptr<device::Buffer> buffer;
     Identity identity;
     std::shared_ptr<Padding> padding;
-    std::shared_ptr<const Box> box;  ///< Of a slice of an input; null: from the beginning.
+    std::shared_ptr<const Box> box;  ///< The box of an input's slice; null: no slice.
     bool left_out = false;
   };
 
@@ -126,8 +126,8 @@ class BoundBuffers {
   void keep_extents(const QBufferDimensions* dims);
   Outcome cover_some(const std::vector<QBuffer>& all, const SomeBuffers& some, Context* context);
   using Parts = std::vector<std::shared_ptr<const SlicePart>>;
-  /// Takes all of them for a specialization, or changes nothing. `parts`: by buffer, or none. Those
-  /// `missing` (empty: none) may follow, and nothing is bound before.
+  /// Takes all buffers for the specialization `chosen`, or changes nothing. `parts`: by buffer, or
+  /// empty. `missing` (empty: none): these buffers may follow, and nothing is bound before.
   Outcome exchange(const QBuffer* buffers, const QBufferDimensions* dims, Parts parts,
                    const std::vector<bool>& missing, std::size_t chosen, Context* context);
   Outcome take(std::size_t index, const QBuffer& given, const QBufferDimensions* dims, Slot& slot);
@@ -135,14 +135,14 @@ class BoundBuffers {
                       Slot& slot);
   Outcome take_unaligned(std::size_t index, Slot& slot);
   Outcome take_slice(std::size_t index, const QBuffer& given, const SlicePart& part, Slot& slot);
-  /// Memory for a box of a whole: that of before where it is for the same one.
+  /// Memory for a box of a whole tensor; the earlier memory where that was for the same box.
   std::shared_ptr<Padding> padding_for(std::size_t index, Box box) const;
   Outcome take_descriptor(std::size_t index, const QBuffer& given, Slot& slot);
   Status bind(Context& context, std::size_t index);
   Status bind_slots(Context& context);
-  /// Those of the specialization, made at its first use.
+  /// Chooses the views of the specialization, and makes them at its first use.
   void form_views();
-  /// Points the view of a buffer at its memory; false where it has none of the process.
+  /// Points the view of a buffer at its memory; false when that is not memory of the process.
   bool point_view(std::size_t index);
   void mark(const Slot& output) const;
   /// Whether an input is read where the output is written.
@@ -157,19 +157,19 @@ class BoundBuffers {
   const std::shared_ptr<device::Device> device_;
   std::vector<Slot> slots_;
   std::vector<Slot> next_;  ///< While buffers are taken.
-  std::vector<Slot> own_;   ///< Of make_own(); may be empty.
+  std::vector<Slot> own_;   ///< Made by make_own(); may be empty.
   std::vector<QBuffer> given_;
-  std::vector<Extents> extents_;  ///< Of those that are set, with covering; empty: none were given.
-  Parts parts_;                   ///< Of set_some(), by buffer; empty: all are given whole.
+  std::vector<Extents> extents_;  ///< Of the set buffers, with covering; empty: none were given.
+  Parts parts_;                   ///< From set_some(), by buffer; empty: all are given whole.
   std::size_t specialization_ = 0;
   /// For memory of the process.
   struct Views {
     std::vector<TensorView> inputs;
     std::vector<MutableTensorView> outputs;
   };
-  std::vector<Views> forms_;  ///< Of each specialization.
-  Views* views_ = nullptr;    ///< Of this one.
-  /// By input, of copy_in_later(); empty, or null: none is bound.
+  std::vector<Views> forms_;  ///< For each specialization.
+  Views* views_ = nullptr;    ///< For the chosen specialization.
+  /// By input, the memory that copy_in_later() bound; empty, or null: none.
   std::vector<std::shared_ptr<Padding>> staged_;
   bool complete_ = false;
   bool copies_ = false;  ///< Some input is kCopied or kPadded.

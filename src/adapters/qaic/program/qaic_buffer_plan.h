@@ -61,7 +61,7 @@ class BufferPlan {
   /// As choose(); where no specialization has these dimensions, the one of fewest bytes whose
   /// buffers all hold the given ones, at the same rank. Without dimensions as choose().
   Result<std::size_t> choose_covering(const QBuffer* buffers, const QBufferDimensions* dims) const;
-  /// Those of count() buffers that have to be given and are not, as each was never set or its size
+  /// For each of count() buffers, whether it is required and missing: it was never set, or its size
   /// is 0.
   std::vector<bool> missing(const QBuffer* buffers, const SliceParts& parts) const;
   /// The specialization that all of count() buffers fit in but those `missing`, whole ones by their
@@ -70,7 +70,7 @@ class BufferPlan {
                                    const std::vector<bool>& missing, std::size_t now) const;
   /// Where a part lies.
   Box box_of(std::size_t buffer, std::size_t specialization, const SlicePart& part) const;
-  /// Of dimensions that somebody gives for a buffer; kInvalidArgument.
+  /// Checks the dimensions that the user gives for a buffer; kInvalidArgument.
   Status check_dims(const QBuffer& given, const QBufferDimensions& dims, std::size_t buffer) const;
 
  private:

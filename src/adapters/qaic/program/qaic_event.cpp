@@ -23,6 +23,7 @@ void EventObject::begin() {
 void EventObject::refuse() {
   const MutexLock lock(mutex_);
   --in_flight_;
+  // Who waits looks again: maybe nothing is left that would signal the event.
   changed_.notify_all();
 }
 
@@ -34,6 +35,7 @@ void EventObject::complete(const Status& status) {
     completed_ = true;
     outcome_ = status;
     for (const auto& callback : callbacks_)
+      // Under the lock: a removal that comes after it waits for the call.
       if (callback->gate.reserve()) due.push_back(callback);
     changed_.notify_all();
   }

@@ -65,6 +65,7 @@ Status Flight::wait(TimePoint until) {
                    "the execution object was released while its inference was in flight");
     if (!in_time)
       return error(Code::kTimeout, "the inference is not done yet; it goes on, wait for it again");
+    // When the time is up `done_` is looked at once more: it may have ended just then.
     in_time = clock_->wait_until(lock.native(), changed_, until);
   }
   check::outputs_known(outputs_);
@@ -92,6 +93,7 @@ ExecObjObject::ExecObjObject(std::shared_ptr<ProgramObject> program,
       automatic_((properties & QAIC_EXECOBJ_PROPERTIES_AUTO_LOAD_ACTIVATE) != 0),
       id_(next_number()),
       buffers_(program_->plan(), program_->parts().on.device) {
+  // Keeps the program's activation until close().
   program_->add_exec();
 }
 
@@ -131,6 +133,7 @@ Outcome ExecObjObject::set_data(std::size_t count, const QBuffer* buffers,
   if (in_flight())
     return error(Code::kBusy,
                  "execution object {} is in flight; wait for it before its buffers are set", id_);
+  // Without a context they are only kept: renew() binds them to the one that it makes.
   Outcome taken = buffers_.set(count, buffers, dims, generation_ != 0 ? &context_ : nullptr);
   if (taken.code() == QS_SUCCESS) owner_ = std::move(owner);
   return taken;
@@ -183,6 +186,7 @@ Status ExecObjObject::renew() {
   CORELANE_ASSIGN(const ProgramObject::Active now, program_->active(automatic_));
   if (now.generation == generation_) return {};
   generation_ = 0;
+  // `generation_` says that there is none, so that after a failure below the next call tries again.
   context_ = {};
   Result<Context> context = now.activation.new_context();
   if (!context) return refusal(context.error(), now.generation);
@@ -220,6 +224,7 @@ Outcome ExecObjObject::enqueue(QueueObject* queue, const std::shared_ptr<EventOb
                  program_->parts().on.device->info().instance);
   const std::shared_ptr<GroupGate>& gate = program_->parts().gate;
   if (gate == nullptr) return begin(queue, event, call);
+  // Counted before it begins: from here on the group's disable() waits for it.
   CORELANE_TRY(gate->enter(program_->parts().name));
   Outcome begun =
       no_throw("the submission", [&]() -> Outcome { return begin(queue, event, call); });

@@ -77,7 +77,7 @@ class ExecObjObject : public Object {
   Result<std::uint32_t> specialization();
   /// `queue` and `event` may be null.
   Outcome enqueue(QueueObject* queue, const std::shared_ptr<EventObject>& event);
-  /// Of the inference that was enqueued last; `us` 0: until it has ended. kWrongState before one.
+  /// Waits for the inference enqueued last; `us` 0: without a limit. kWrongState if there is none.
   Status wait(std::uint64_t us) const;
   /// Until they are set anew. For a user who asks for them.
   Result<std::span<QBuffer>> io_buffers();

@@ -18,6 +18,7 @@ namespace {
 /// "0:1:2", each number once.
 Result<std::vector<QID>> parse_mapping(std::string_view text) {
   std::vector<QID> numbers;
+  // Up to the end, so that a text that ends with ':' has an empty last number, which is refused.
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(':', begin), text.size());
     const std::string_view item = text.substr(begin, end - begin);
@@ -25,8 +26,8 @@ Result<std::vector<QID>> parse_mapping(std::string_view text) {
     const auto [at, failed] = std::from_chars(item.data(), item.data() + item.size(), number);
     if (failed != std::errc() || at != item.data() + item.size() || number < 0)
       return error(Code::kInvalidArgument,
-                   "devMapping is \"{}\", where '{}' is no number of a device; give one for each "
-                   "part, such as \"0:1\"",
+                   "devMapping is \"{}\", where '{}' is not a number of a device; give one for "
+                   "each part, such as \"0:1\"",
                    text, item);
     if (std::ranges::find(numbers, number) != numbers.end())
       return error(Code::kInvalidArgument,

@@ -84,6 +84,7 @@ ProgramObject::Step ProgramObject::load_now() {
     if (states_.loaded()) return {};
   }
   const std::uint64_t losses = parts_.on.device->counters().losses;
+  // The losses were read before: one that comes while it loads counts, see look().
   Result<Program> loaded = load_program(parts_);
   const MutexLock lock(mutex_);
   if (!loaded) {
@@ -110,6 +111,7 @@ ProgramObject::Step ProgramObject::activate_now(const ActivateOptions& how) {
   if (!made) {
     const bool lost = made.error().code() == Code::kDeviceLost;
     states_.advance(lost ? ProgramEvent::kLost : ProgramEvent::kActivationFailed);
+    // The last reference may go with it, after the lock.
     if (lost) std::swap(program, program_);
     return {made.error(), QAIC_ERROR_PROGRAM_RUNTIME_ACTIVATION_FAILED};
   }
@@ -222,6 +224,7 @@ Status ProgramObject::unload() {
 
 Result<ProgramObject::Active> ProgramObject::active(bool automatic) {
   look();
+  // Twice at most: what was activated here may be taken away before it is looked at again.
   for (bool tried = false;; tried = true) {
     QAicProgramStatus status{};
     {
@@ -269,6 +272,7 @@ void ProgramObject::remove_exec() {
 void ProgramObject::deactivate_if_idle() {
   EndedActivation ended;
   const MutexLock lock(mutex_);
+  // While `changing_`, the end of that change looks again.
   if (execs_ != 0 || by_command_ || changing_ || !states_.active()) return;
   states_.advance(ProgramEvent::kDeactivated);
   std::swap(ended.activation, activation_);

@@ -109,6 +109,7 @@ Status ProgramGroupObject::enable() {
     const auto inactive = std::find_if(members_.begin(), members_.end(), [](const Member& one) {
       return one.program->info().status != QAIC_PROGRAM_FULLY_ACTIVATED;
     });
+    // While a group is enabled, its activations end with the loss of their device alone.
     if (inactive == members_.end()) return {};
     return error(Code::kWrongState,
                  "program '{}' of the group '{}' is not active any more; disable the group before "
@@ -138,6 +139,7 @@ Status ProgramGroupObject::disable(bool wait, std::uint64_t us) {
   Clock& clock = *parts_.device->clock();
   const bool empty =
       !wait || gate_->wait_empty(clock, us == 0 ? kNever : after_us(clock.now(), us));
+  // end() came meanwhile. It could not disable the group itself, which this call uses.
   const bool released = !empty && gate_->ended();
   if (!empty && !released) {
     gate_->open();

@@ -47,7 +47,7 @@ class ProgramGroupObject : public Object {
   /// A program that was made with this group's gate; gives its handle, which ends with the group.
   /// kBusy while the group is enabled.
   Result<QAicProgram*> add(const std::shared_ptr<ProgramObject>& program);
-  /// Of a program of this group. kInvalidArgument, kBusy (enabled).
+  /// Sets the turn of a program of this group. kInvalidArgument, kBusy (enabled).
   Status set_turn(const ProgramObject& program, const QAicProgramGroupTurn& turn);
   /// All programs or none. kWrongState (no programs, or enabled and without its activations).
   Status enable();

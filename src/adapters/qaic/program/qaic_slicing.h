@@ -23,9 +23,9 @@ class SlicingObject : public Object {
   using Handle = QAicSlicingSpec;
   using Values = std::map<std::string, std::int64_t, std::less<>>;
 
-  /// Of read_slicing(). Of several entries that match a buffer the first one counts. kMalformed,
-  /// and kInvalidArgument: an expression that is none, or that matches no buffer; another element
-  /// size or number of dimensions than the buffer's.
+  /// Reads `json` by read_slicing(). If several entries match a buffer, the first one counts.
+  /// kMalformed; kInvalidArgument for an expression that is not one, or that matches no buffer, and
+  /// for another element size or number of dimensions than the buffer's.
   static Result<std::shared_ptr<SlicingObject>> create(std::string_view json,
                                                        std::shared_ptr<const BufferPlan> plan);
 

@@ -44,7 +44,7 @@ Status check_keys(const json& value, std::initializer_list<std::string_view> key
                   const std::string& where) {
   std::string all;
   for (const std::string_view key : keys) all += fmt::format("{}{}", all.empty() ? "" : ", ", key);
-  if (!value.is_object()) return wrong("{} is no object with {}", where, all);
+  if (!value.is_object()) return wrong("{} is not an object with {}", where, all);
   for (const std::string_view key : keys)
     if (!value.contains(key)) return wrong("{} has no '{}'; it takes {}", where, key, all);
   for (const auto& item : value.items())
@@ -58,7 +58,7 @@ Result<std::int64_t> read_number(const json& value, std::int64_t least, const st
   // An unsigned one beyond the range reads as one below 0.
   const bool fits = value.is_number_integer() && value.get<std::int64_t>() >= least;
   if (fits) return value.get<std::int64_t>();
-  return wrong("{} is no whole number of at least {}", where, least);
+  return wrong("{} is not a whole number of at least {}", where, least);
 }
 
 Result<SliceStart> read_start(const json& value, const std::string& where) {
@@ -79,14 +79,15 @@ Result<SliceStart> read_start(const json& value, const std::string& where) {
 Result<SliceRule> read_rule(const json& value, const std::string& where) {
   CORELANE_TRY(check_keys(value, {"Name", "ElemSize", "DimSpecs"}, where));
   SliceRule rule;
-  if (!value["Name"].is_string()) return wrong("{}.Name is no text", where);
+  if (!value["Name"].is_string()) return wrong("{}.Name is not a text", where);
   rule.name = value["Name"].get<std::string>();
   CORELANE_ASSIGN(const std::int64_t size, read_number(value["ElemSize"], 1, where + ".ElemSize"));
   constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  // Cut to 32 bits: no buffer has such elements, so that it is refused either way.
   rule.element_size = static_cast<std::uint32_t>(std::min(size, kMost));
   const json& dims = value["DimSpecs"];
   if (!dims.is_array() || dims.size() > SlicingLimits::kDims)
-    return wrong("{}.DimSpecs is no list of at most {} dimensions", where, SlicingLimits::kDims);
+    return wrong("{}.DimSpecs is not a list of at most {} dimensions", where, SlicingLimits::kDims);
   for (std::size_t d = 0; d < dims.size(); ++d) {
     CORELANE_ASSIGN(SliceStart start,
                     read_start(dims[d], fmt::format("{}.DimSpecs[{}]", where, d)));
@@ -108,12 +109,12 @@ Result<std::vector<SliceRule>> read_slicing(std::string_view text) {
     whole = json::parse(text);
   } catch (const json::exception& e) {
     // It quotes what it has read, however long that is.
-    return wrong("it is no JSON: {}", printable(std::string(e.what()).substr(0, kMostQuoted)));
+    return wrong("it is not JSON: {}", printable(std::string(e.what()).substr(0, kMostQuoted)));
   }
   CORELANE_TRY(check_keys(whole, {"BufferSpecs"}, "it"));
   const json& list = whole["BufferSpecs"];
   if (!list.is_array() || list.empty() || list.size() > SlicingLimits::kRules)
-    return wrong("BufferSpecs is no list of 1 to {} entries", SlicingLimits::kRules);
+    return wrong("BufferSpecs is not a list of 1 to {} entries", SlicingLimits::kRules);
   std::vector<SliceRule> rules;
   for (std::size_t i = 0; i < list.size(); ++i) {
     CORELANE_ASSIGN(SliceRule rule, read_rule(list[i], fmt::format("BufferSpecs[{}]", i)));

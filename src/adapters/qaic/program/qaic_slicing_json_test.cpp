@@ -41,19 +41,21 @@ TEST(QaicSlicingJson, WhatIsWrongIsNamedByItsPlace) {
   const auto with = [](const std::string& entry) {
     return refusal(R"({"BufferSpecs": [)" + entry + "]}");
   };
-  EXPECT_THAT(refusal(""), HasSubstr("it is no JSON"));
-  EXPECT_THAT(refusal("[]"), HasSubstr("it is no object with BufferSpecs"));
+  EXPECT_THAT(refusal(""), HasSubstr("it is not JSON"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("it is not an object with BufferSpecs"));
   EXPECT_THAT(refusal(R"({"BufferSpecs": {}})"), HasSubstr("no list of 1 to 1024"));
   EXPECT_THAT(refusal(R"({"BufferSpecs": []})"), HasSubstr("no list of 1 to 1024"));
   EXPECT_THAT(refusal(R"({"BufferSpecs": [], "More": 1})"),
               HasSubstr("'More', which is not known"));
-  EXPECT_THAT(with("1"), HasSubstr("BufferSpecs[0] is no object with Name, ElemSize, DimSpecs"));
+  EXPECT_THAT(with("1"),
+              HasSubstr("BufferSpecs[0] is not an object with Name, ElemSize, DimSpecs"));
   EXPECT_THAT(with(R"({"Name": "a", "DimSpecs": []})"),
               HasSubstr("BufferSpecs[0] has no 'ElemSize'"));
-  EXPECT_THAT(with(R"({"Name": 1, "ElemSize": 1, "DimSpecs": []})"), HasSubstr("Name is no text"));
+  EXPECT_THAT(with(R"({"Name": 1, "ElemSize": 1, "DimSpecs": []})"),
+              HasSubstr("Name is not a text"));
   for (const char* const size : {"0", "-4", "1.5", "\"4\"", "18446744073709551615", "1e3"})
     EXPECT_THAT(with(std::string(R"({"Name": "a", "DimSpecs": [], "ElemSize": )") + size + "}"),
-                HasSubstr("BufferSpecs[0].ElemSize is no whole number of at least 1"))
+                HasSubstr("BufferSpecs[0].ElemSize is not a whole number of at least 1"))
         << size;
   const auto start = [&](const std::string& text) {
     return with(R"({"Name": "a", "ElemSize": 4, "DimSpecs": [{"start": 0}, )" + text + "]}");
@@ -61,8 +63,8 @@ TEST(QaicSlicingJson, WhatIsWrongIsNamedByItsPlace) {
   EXPECT_THAT(start("{}"), HasSubstr("BufferSpecs[0].DimSpecs[1] has no 'start'"));
   EXPECT_THAT(start(R"({"start": 0, "stop": 4})"), HasSubstr("'stop', which is not known"));
   EXPECT_THAT(start(R"({"start": -1})"),
-              HasSubstr("DimSpecs[1].start (or a parameter) is no whole"));
-  EXPECT_THAT(start(R"({"start": null})"), HasSubstr("is no whole number"));
+              HasSubstr("DimSpecs[1].start (or a parameter) is not a whole"));
+  EXPECT_THAT(start(R"({"start": null})"), HasSubstr("is not a whole number"));
   EXPECT_THAT(start(R"({"start": ""})"), HasSubstr("a name of 0 characters"));
   EXPECT_THAT(start("{\"start\": \"" + std::string(65, 'p') + "\"}"),
               HasSubstr("of 65 characters"));

@@ -22,6 +22,7 @@ Outcome StateCalls::list(std::uint32_t& count, QAicStateInfo* states) const {
     QAicStateInfo& to = states[i];
     to.inputIndex = static_cast<std::uint32_t>(from.input_index);
     to.outputIndex = static_cast<std::uint32_t>(plan_.inputs() + from.output_index);
+    // It fits: map_program() takes no tensor of 4 GiB.
     to.size = static_cast<std::uint32_t>(from.desc.bytes().value_or(0));
     to.inputKept = from.input_kept;
     to.outputKept = from.output_kept;

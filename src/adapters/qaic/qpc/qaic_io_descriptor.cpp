@@ -63,6 +63,7 @@ void fill_shapes(const QpcProgram& program, aicapi::IoDesc& desc) {
 
 Result<std::vector<std::uint8_t>> write_io_descriptor(const QpcProgram& program) {
   aicapi::IoDesc desc;
+  // Both are the same: each tensor is transferred by itself.
   fill_set(program, "default", *desc.add_io_sets());
   fill_set(program, "dma", *desc.add_io_sets());
   *desc.mutable_selected_set() = desc.io_sets(0);

@@ -56,6 +56,7 @@ Result<IoMapping> begin_mapping(const IoEntry& entry, QAicBufferIoTypeEnum direc
   mapping.direction = direction;
   mapping.dtype = entry.desc.dtype;
   mapping.partial = entry.partial_allowed;
+  // The descriptor is a protobuf, whose texts are UTF-8, and the lists have names as C strings.
   if (!is_utf8(mapping.name) || mapping.name.find('\0') != mapping.name.npos) {
     return error(
         Code::kUnsupportedModel,
@@ -78,6 +79,7 @@ Result<IoMapping> begin_mapping(const IoEntry& entry, QAicBufferIoTypeEnum direc
         entry.desc.name, dtype_name(entry.desc.dtype));
   }
   mapping.type = *type;
+  // It is not 0: the types above take whole bytes.
   mapping.element_size = static_cast<std::uint32_t>(dtype_bytes(entry.desc.dtype, 1));
   return mapping;
 }

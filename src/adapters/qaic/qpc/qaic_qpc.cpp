@@ -46,6 +46,7 @@ struct ProgramView {
 };
 
 void fill_view(const QpcProgram& program, ProgramView& view) {
+  // All names first: the mappings point to their characters, which move with a vector that grows.
   for (const IoMapping& mapping : program.mappings) view.names.push_back(mapping.name);
   for (std::size_t i = 0; i < program.mappings.size(); ++i) {
     const IoMapping& from = program.mappings[i];
@@ -97,8 +98,10 @@ QAicQpcProgramInfo program_info(const ProgramFile& file, std::size_t index,
   info.numCores = description.cores;
   info.size = field_bytes(network_bytes(file, index));
   info.ioBufferInfo = {static_cast<std::uint32_t>(view.mappings.size()), view.mappings.data()};
+  // The same list: each tensor is transferred by itself.
   info.ioBufferInfoDma = info.ioBufferInfo;
   info.batchSize = static_cast<std::int32_t>(description.batch);
+  // Bytes: the constants, and each buffer in its largest specialization.
   info.reqMem = description.constant_bytes;
   for (const IoMapping& mapping : program.mappings) info.reqMem += mapping.bytes;
   return info;
@@ -151,6 +154,7 @@ Result<std::shared_ptr<QpcObject>> QpcObject::of_file(std::shared_ptr<const Prog
     }
     state->programs.push_back(*std::move(program));
   }
+  // All at once, since the infos point into them.
   state->views.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     fill_view(state->programs[i], state->views[i]);

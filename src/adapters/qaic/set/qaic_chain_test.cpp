@@ -123,7 +123,7 @@ struct ChainRunner {
   QAicQueue* queue = nullptr;
 };
 
-/// Of two, the one that is lost for 30 ms where its part of the first inference begins.
+/// The device, of two, that is lost for 30 ms when its part of the first inference begins.
 class QaicChainLoss : public ::testing::TestWithParam<std::size_t> {
  protected:
   static std::vector<Fault> faults() {
@@ -225,8 +225,8 @@ TEST(QaicChain, MappingsThatDoNotFitAreRefused) {
   for (const Case& c :
        {Case{"0", QS_INVAL, "1 devices for the 2 parts"},
         Case{"0:1:2", QS_INVAL, "3 devices for the 2 parts"},
-        Case{"1:1", QS_INVAL, "device 1 twice"}, Case{"0:x", QS_INVAL, "'x' is no number"},
-        Case{"0:", QS_INVAL, "'' is no number"}, Case{"0:-1", QS_INVAL, "'-1' is no number"},
+        Case{"1:1", QS_INVAL, "device 1 twice"}, Case{"0:x", QS_INVAL, "'x' is not a number"},
+        Case{"0:", QS_INVAL, "'' is not a number"}, Case{"0:-1", QS_INVAL, "'-1' is not a number"},
         Case{"0:7", QS_NODEV, "device 7"}}) {
     EXPECT_EQ(door.create(&program, c.mapping), c.status) << c.mapping;
     EXPECT_THAT(last_error(), HasSubstr(c.says)) << c.mapping;

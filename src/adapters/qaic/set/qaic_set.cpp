@@ -90,6 +90,7 @@ SetObject::Item::Item(SetHandle of, const ProgramObject& program)
 /// The handles are those of the set, by their index.
 Status SetObject::fill() {
   for (std::size_t left = set_.figures().available; left > 0; --left) {
+    // Nobody else has the set yet, so that none of them is taken.
     CORELANE_ASSIGN(SetHandle handle, set_.acquire(clock_->now()));
     items_.push_back(std::make_unique<Item>(std::move(handle), *program_));
   }
@@ -167,6 +168,7 @@ Result<std::uint32_t> SetObject::specialization(std::uint32_t handle) {
 
 Outcome SetObject::submit(std::uint32_t handle, std::uint64_t id) {
   CORELANE_ASSIGN(Item * one, item(handle));
+  // Not a OneUser: it stays taken until collected().
   if (one->busy.exchange(true))
     return error(Code::kBusy,
                  "handle {} is in flight, or completed and not collected; collect it before it is "
@@ -193,6 +195,7 @@ Outcome SetObject::submit(std::uint32_t handle, std::uint64_t id) {
   if (was_taken) check::handle_taken(this, handle);
   one->outputs_known();
   one->id = before;
+  // The submission failed: the handle is the user's again.
   one->busy = false;
   // As for an execution object, where the full line refuses it.
   if (full) program_->parts().context->report(QAIC_ERROR_QUEUE_RUNTIME, sent);
@@ -209,6 +212,7 @@ Outcome SetObject::collected(Result<SetHandle> done, std::uint32_t& handle) {
   if (status.ok())
     for (const Cut& cut : one.buffers.cuts()) cut.from->cut(cut.to);
   one.outputs_known();
+  // Last: from here on another thread may set its buffers and submit it again.
   one.busy = false;
   return status;
 }

@@ -43,7 +43,7 @@ inline std::string with_cache() {
       .build("cached");
 }
 
-/// Of with_cache(): `lengths` are the specializations, "cache" may be given in part.
+/// Options for with_cache(): `lengths` are the specializations, "cache" may be given in part.
 inline ImportOptions cache_options(const std::vector<std::int64_t>& lengths) {
   ImportOptions options;
   options.partial_inputs = {"cache"};

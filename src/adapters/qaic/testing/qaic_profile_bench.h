@@ -59,7 +59,7 @@ inline std::vector<std::map<std::string, double>> rows_by_name(const std::string
   return rows;
 }
 
-/// Of each line that begins with a number and has commas the third word from the end.
+/// The third word from the end of each line that begins with a number and has commas.
 inline std::vector<double> third_from_the_end(const std::string& report) {
   std::vector<double> found;
   std::istringstream in(report);
@@ -88,7 +88,7 @@ inline bool nest(const Spans& spans) {
   });
 }
 
-/// Of a Chrome trace how many bars there are. Each track's bars nest and do not go back, what is
+/// How many bars a Chrome trace has. Each track's bars nest and do not go back, what is
 /// begun is ended, and the spans of one job nest, too.
 inline std::size_t bars_of_trace(const std::string& report) {
   const auto trace = nlohmann::json::parse(report);

@@ -27,7 +27,7 @@ struct MemoryFacts {
   bool synced = false;
   CallSite results;  ///< The run whose results were not synced.
   std::string results_of;
-  int runs = 0;  ///< That use it and that nobody has waited for.
+  int runs = 0;  ///< Runs that use it and that nobody has waited for.
   CallSite run;
   std::string run_of;
 };

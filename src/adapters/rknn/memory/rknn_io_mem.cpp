@@ -176,7 +176,7 @@ Status IoMemory::rebind(std::vector<Frame>& frames, Side side, std::string_view 
   return {};
 }
 
-/// What is bound for the shapes of before says nothing of those that come.
+/// Memory bound for the earlier shapes says nothing of the shapes to come.
 Status IoMemory::release_outputs(std::vector<Frame>& frames) {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     if (!outputs_[i] || !outputs_[i]->misfit.empty()) continue;

@@ -70,7 +70,7 @@ class IoMemory {
     Form form;
     Pitch pitch = Pitch::kOwn;  ///< Of an input.
     std::string misfit{};       ///< Why it is not bound for the shapes of now; empty: it is.
-    edge::CallSite call{};      ///< That bound it, in the checking mode.
+    edge::CallSite call{};      ///< The call that bound it, in the checking mode.
   };
   using Bounds = std::vector<std::optional<Bound>>;
 

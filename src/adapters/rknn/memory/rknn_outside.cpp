@@ -53,7 +53,7 @@ Status OutsideMemory::copy_program(Memory& to, std::size_t bytes) const {
 
 namespace {
 
-/// What rknn_inputs_set has brought lies in the contexts of before.
+/// The inputs that rknn_inputs_set has brought lie in the earlier contexts.
 void keep_inputs(std::vector<Frame>& before, std::vector<Frame>& now) {
   for (std::size_t f = 0; f < std::min(before.size(), now.size()); ++f) {
     now[f].input_age = before[f].input_age;

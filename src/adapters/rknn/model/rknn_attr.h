@@ -72,7 +72,7 @@ Form native_form(const IoTensor& io, const Chip& chip);
 struct ViewPlan {
   MutableTensorView view;
   ConvertOptions convert;
-  std::size_t bytes = 0;  ///< That the view takes.
+  std::size_t bytes = 0;  ///< Bytes that the view takes.
 };
 /// kTypeMismatch when the tensor is not offered in that type, kInvalidArgument for a layout it does
 /// not have, kWrongState when dimensions are open.

@@ -134,7 +134,7 @@ TEST(RknnLifetime, WeightsMayMoveAndARefusedMoveChangesNothing) {
   EXPECT_EQ(rknn_set_weight_mem(model.ctx, overlapping.mem), RKNN_ERR_PARAM_INVALID);
   check();
   ASSERT_EQ(rknn_set_weight_mem(model.ctx, second.mem), RKNN_SUCC);
-  // The inputs of before are there.
+  // The earlier inputs are there.
   ASSERT_EQ(model.run(), RKNN_SUCC);
   EXPECT_EQ(model.floats(), (std::vector<float>{2, 4, 6, 8}));
   check();

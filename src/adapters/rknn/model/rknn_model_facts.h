@@ -37,8 +37,8 @@ struct ModelFacts {
   /// Where external data of an ONNX file lie whose bytes are read from other memory; else empty.
   std::filesystem::path folder;
   std::size_t program_bytes = 0;  ///< Of the program: what rknn_set_weight_mem must hold.
-  /// Of intermediate results, 0 until it was asked. Duplicates have the same: a form's figure grows
-  /// with its contexts.
+  /// Bytes of intermediate results, 0 until somebody asks. Duplicates share the number: a form's
+  /// figure grows with its contexts.
   std::shared_ptr<std::atomic<std::size_t>> internal_bytes =
       std::make_shared<std::atomic<std::size_t>>(0);
   std::shared_ptr<device::HostOperatorTable> operators =
@@ -58,8 +58,8 @@ struct ModelFacts {
 /// The listed sets that no other covers: of which no other has all dimensions at least as large.
 std::vector<std::vector<Shape>> largest_sets(const ProgramDescription& description);
 
-/// Of several allowed shapes those of most elements are current first. Where only dimension 0 is
-/// open it is 1. Empty: there is no choice, or none that could be made here.
+/// The shapes that are current first: of several allowed ones those with most elements. If only
+/// dimension 0 is open, it is 1. Empty: there is no choice, or it cannot be made here.
 std::vector<Shape> first_shapes(const ProgramDescription& description);
 
 }  // namespace corelane::rknn

@@ -132,7 +132,7 @@ bool covers(const std::vector<Shape>& large, const std::vector<Shape>& small) {
 
 }  // namespace
 
-/// Of two equal ones the first.
+/// The sets of shapes that no other set covers; of two equal ones the first.
 std::vector<std::vector<Shape>> largest_sets(const ProgramDescription& description) {
   const auto& sets = description.shape_sets;
   std::vector<std::vector<Shape>> largest;

@@ -35,7 +35,7 @@ class Queries {
   void set_program(Program program);
   /// The shapes now. The first ones are those that *_ATTR reports for good.
   void set_shapes(std::vector<Shape> inputs, std::vector<Shape> outputs);
-  /// Of the last run: its record, and where it succeeded the shape of each output that has open
+  /// Takes the record of the last run and, if that succeeded, the shape of each output with open
   /// dimensions (by index) and the times of its layers, if they were measured.
   void set_run(const device::JobRecord& record,
                const std::vector<std::pair<std::size_t, Shape>>& outputs,

@@ -31,7 +31,7 @@ Result<OutFence> make_out_fence(const ModelFacts& facts, const rknn_run_extend* 
 
 }  // namespace
 
-/// Of the call, else of the environment; 0: none.
+/// The time limit of the call, else the environment's; 0: none.
 Duration Runs::timeout_of(const rknn_run_extend* extend) const {
   if (extend == nullptr || extend->timeout_ms <= 0) return facts_.timeout;
   return std::chrono::milliseconds(extend->timeout_ms);

@@ -40,7 +40,7 @@ class StaticEngine {
   std::atomic<bool> in_use_{false};
 };
 
-/// To be called first in such a process: a wait for ever ends by a signal.
+/// To be called first in such a process: a wait without end is ended by a signal.
 inline void begin_process_that_ends() {
   constexpr unsigned kSeconds = 60;  // Well above what a test takes.
   ::alarm(kSeconds);

@@ -114,7 +114,7 @@ std::optional<Outside> first_outside(const void* data, std::size_t elements, std
   return std::nullopt;
 }
 
-/// Of any type that a Cast makes an integer of.
+/// The first element out of bounds, of any type that a Cast makes an integer of.
 std::optional<Outside> first_outside(DType dtype, const void* data, std::size_t elements,
                                      std::int64_t size) {
   for (std::size_t i = 0; i < elements; ++i) {
@@ -133,7 +133,7 @@ Result<std::vector<IndexBound>> index_bounds(ByteSpan model,
   for (WireReader fields(model); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
     if (!field.is_bytes(kModelGraph)) continue;
-    // Constants may stand behind the nodes that read them.
+    // Constants may come after the nodes that read them.
     for (const auto part : {kGraphInitializer, kGraphNode}) {
       for (WireReader graph(field.payload); !graph.at_end();) {
         CORELANE_ASSIGN(const WireField piece, graph.next());

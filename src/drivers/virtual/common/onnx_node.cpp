@@ -43,7 +43,7 @@ Status read_floats(const WireField& field, AttributeFacts& facts) {
   return {};
 }
 
-/// Of a field that appears twice the last one counts, as in protobuf.
+/// If a field appears twice, the last one counts, as in protobuf.
 Result<AttributeFacts> read_attribute(ByteSpan message) {
   AttributeFacts facts;
   for (WireReader fields(message); !fields.at_end();) {

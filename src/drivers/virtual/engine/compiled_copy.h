@@ -39,8 +39,8 @@ class CompiledCopy {
     std::size_t internal = 0;
     /// The rest of what the heap grew by while the copy was made (measured).
     std::size_t code = 0;
-    /// Of the first two, what was not there yet: with open shapes the engine packs at the first
-    /// run.
+    /// The part of the first two that was not there yet: with open shapes the engine packs at the
+    /// first run.
     std::size_t later = 0;
   };
 

@@ -20,7 +20,7 @@ class ConstantUsers {
  public:
   void add(const std::byte* place);
   void remove(const std::byte* place);
-  /// Of bytes that were added.
+  /// How many programs use these bytes, which were added.
   std::size_t count(const std::byte* place) const;
 
  private:

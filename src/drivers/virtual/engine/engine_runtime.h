@@ -37,7 +37,7 @@ ov::element::Type engine_type(DType dtype) noexcept;
 /// Open dimensions as Shape::kOpen. An unknown rank becomes one open dimension.
 Shape shape_of(const ov::PartialShape& shape);
 Shape shape_of(const ov::Shape& shape);
-/// Of a static shape.
+/// The engine's form of a static shape.
 ov::Shape engine_shape(const Shape& shape);
 
 /// As status_of_exception() of base/guard.h, for what OpenVINO and oneDNN throw: its text is read

@@ -44,7 +44,7 @@ class HostNode : public ov::op::Op {
 
   std::shared_ptr<HostOperators> operators_;
   std::size_t index_ = 0;
-  /// Of the inputs the callback sees. The engine narrows 64-bit types inside its graph.
+  /// The types of the inputs that the callback sees. The engine narrows 64-bit ones in its graph.
   std::vector<ov::element::Type> input_types_;
 };
 

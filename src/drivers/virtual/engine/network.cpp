@@ -109,7 +109,7 @@ bool is_short(const ov::op::v11::TopK& top) {
          along.get_length() <= kMostCompared / static_cast<std::int64_t>(top.get_k());
 }
 
-/// Of equal values the first ones count, as ONNX has it, where that does not take too long.
+/// Makes the first of equal values count, as ONNX has it, where that does not take too long.
 void keep_order_of_equals(const ov::Model& network) {
   for (const auto& node : network.get_ordered_ops()) {
     if (const auto outer = ov::as_type_ptr<ov::op::util::MultiSubGraphOp>(node))
@@ -132,7 +132,7 @@ constexpr std::string_view kNotOfNothing =
     "which the engine does not compile; let the other engine compute it (engine=onnxruntime)";
 
 /// A Gather or a Transpose of a value without elements, in a body too; null where there is none.
-/// The one ends the process while it is compiled, the other makes other shapes.
+/// The Gather ends the process while it is compiled, the Transpose makes other shapes.
 const ov::Node* mover_of_nothing(const ov::Model& network) {
   for (const auto& node : network.get_ordered_ops()) {
     if (const auto outer = ov::as_type_ptr<ov::op::util::MultiSubGraphOp>(node))

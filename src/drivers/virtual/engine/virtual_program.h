@@ -3,7 +3,7 @@
 /// This room runs networks on OpenVINO: network.h reads one, compiled_copy.h compiles it, this file
 /// keeps its copies, virtual_request.cpp runs one of them. Beside that way: engine_runtime.h (the
 /// core, types, exceptions), host_node.h (custom operators), shape_check.h, and engine_complaint.h,
-/// the one place that parses the engine's prose.
+/// which reads the engine's prose.
 #pragma once
 
 #include <atomic>
@@ -62,10 +62,10 @@ class VirtualProgram final : public device::LaneProgram,
   /// The engine's input for each of the program's; -1 where no node reads it (the engine drops
   /// those).
   const std::vector<int>& engine_inputs() const noexcept { return ports_.engine_inputs; }
-  /// Of the inputs: this engine does not look at the indices of a Gather.
+  /// Bounds to check on the inputs: this engine does not look at the indices of a Gather.
   const std::vector<IndexBound>& bounds() const noexcept { return given_.bounds; }
-  /// Of the inputs, those that runs may have without elements; of an input of fixed size it says
-  /// nothing.
+  /// For each input, whether runs may have it without elements; says nothing of inputs of
+  /// fixed size.
   const std::vector<bool>& may_be_empty() const noexcept { return given_.may_be_empty; }
   HostOperators* host_operators() const noexcept { return operators_.get(); }
   /// kShapeMismatch where shapes of the inputs, one for each, do not fit the network; kOutOfMemory.

@@ -305,7 +305,7 @@ class VirtualRequest final : public device::LaneRequest {
     return status;
   }
 
-  /// Of open shapes: not on a stream where an earlier run has failed.
+  /// Runs open shapes, but not on a stream where an earlier run has failed.
   Status infer_on_a_stream() {
     const StreamHold hold(copy_->streams());
     if (copy_->is_spoilt()) return lose("failed within");

@@ -43,7 +43,7 @@ class MatmulProgram final : public device::LaneProgram,
   std::size_t b_bytes() const noexcept { return b_bytes_; }
   bool profiled() const noexcept { return profiled_; }
   std::shared_ptr<SharedB> shared_b(const device::TensorRef& b);
-  /// Of its requests, for the figures.
+  /// Scratch memory of its requests, for the figures.
   std::atomic<std::size_t> scratch_bytes{0};
 
  private:

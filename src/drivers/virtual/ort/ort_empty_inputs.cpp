@@ -37,7 +37,7 @@ constexpr Rule kRules[] = {
     {kMicrosoft, "MultiHeadAttention", 0, 0b100, 3},
     // Channels, without which it does not end.
     {"", "Conv", 0, 0b10},
-    // Volumes; it writes behind the output's end.
+    // Volumes; it writes past the output's end.
     {"", "ConvTranspose", 0, 0b11100, 5},
     // Scales of blocks.
     {"", "QuantizeLinear", 1, 0xFF},
@@ -155,7 +155,7 @@ Result<std::vector<EmptyBound>> empty_bounds(const PatchedModel& model) {
     for (WireReader fields(as_byte_span(model.bytes)); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
       if (!field.is_bytes(kModelGraph)) continue;
-      // Constants may stand behind the nodes that read them.
+      // Constants may come after the nodes that read them.
       for (WireReader graph(field.payload); !graph.at_end();) {
         CORELANE_ASSIGN(const WireField part, graph.next());
         if (!part.is_bytes(kGraphInitializer)) continue;

@@ -15,7 +15,7 @@ namespace corelane::drivers::virtual_npu::ort {
 
 using OwnedCustomOpDomain = OrtOwned<OrtCustomOpDomain, entry::ReleaseCustomOpDomain>;
 
-/// Of one program; must outlive its sessions. Any thread.
+/// The host operators of one program; must outlive its sessions. Any thread.
 class OrtHostOperators {
  public:
   /// kUnsupportedModel where the type of an output cannot be known.

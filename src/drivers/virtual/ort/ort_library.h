@@ -37,9 +37,9 @@ class OrtLibrary {
   }
 
   OrtEnv* environment() const noexcept { return environment_; }
-  /// Of all tensors: memory of the CPU.
+  /// The memory of all tensors: the CPU's.
   const OrtMemoryInfo* cpu() const noexcept { return cpu_; }
-  /// Of what the library gives out: names, lists.
+  /// The allocator of what the library gives out: names, lists.
   OrtAllocator* allocator() const noexcept { return allocator_; }
   /// "1.31.1".
   const std::string& version() const noexcept { return version_; }

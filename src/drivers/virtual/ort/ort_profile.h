@@ -43,8 +43,8 @@ class OrtProfile {
   /// True where no run may follow: the profile has ended, a run has failed, or the engine would
   /// drop events.
   bool is_over() const noexcept;
-  /// Of the last run. Ends the profile. kWrongState where that run failed, kEngineFailed where the
-  /// engine had no room for its events, kIo.
+  /// The layer times of the last run. Ends the profile. kWrongState where that run failed,
+  /// kEngineFailed where the engine had no room for its events, kIo.
   Result<std::vector<device::LayerTime>> times();
 
  private:

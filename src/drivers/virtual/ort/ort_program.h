@@ -70,7 +70,7 @@ class OrtProgram final : public device::LaneProgram,
   const std::vector<EmptyBound>& empty_bounds() const noexcept { return empty_bounds_; }
   /// A session of its own for a request of `width` cores, which writes the times of its nodes.
   Result<std::unique_ptr<OrtProfile>> new_profile(std::size_t width) const;
-  /// Of its last run; host operators by the types that the network gives them.
+  /// Times of the profile's last run; host operators under the types the network gives them.
   Result<std::vector<device::LayerTime>> layer_times(OrtProfile& profile) const;
   std::size_t nodes() const noexcept { return nodes_; }
   /// The keys of an output that ZipMap would make; null for others.

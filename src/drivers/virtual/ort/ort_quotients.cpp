@@ -117,7 +117,7 @@ struct Node {
   bool has_graph = false;                ///< Graphs within it.
 };
 
-/// Of a TensorProto.
+/// What is known of a constant that is a TensorProto.
 Result<Known> read_constant(ByteSpan tensor, const TensorFacts& facts) {
   CORELANE_ASSIGN(const auto values, read_small_integers(tensor, facts));
   return Known{facts.data_type, values && std::ranges::find(*values, -1) == values->end()};
@@ -152,7 +152,7 @@ Result<Node> read(ByteSpan message) {
     if (field.is_bytes(kNodeInput)) node.inputs.push_back(field.text());
     if (field.is_bytes(kNodeOutput)) node.outputs.push_back(field.text());
   }
-  // The operator may stand behind its attributes.
+  // The operator may come after its attributes.
   for (WireReader fields(message); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
     if (!field.is_bytes(kNodeAttribute)) continue;

@@ -83,7 +83,7 @@ class OrtRequest final : public device::LaneRequest {
     return {};
   }
 
-  /// Of an open output the engine allocates the size that comes out, at each run.
+  /// The engine allocates an open output anew at each run, in the size that comes out.
   Status set_output(std::size_t index, const device::TensorRef& tensor) override {
     Slot& slot = outputs_[index];
     const TensorDesc& desc = program_->outputs()[index];
@@ -209,7 +209,7 @@ class OrtRequest final : public device::LaneRequest {
     return {};
   }
 
-  /// Of a tensor whose rank the network does not declare.
+  /// Checks a tensor whose rank the network does not declare.
   Status check_flat(const EmptyBound& bound) const {
     TensorDesc desc;
     desc.name = program_->inputs()[bound.input].name;
@@ -312,8 +312,8 @@ class OrtRequest final : public device::LaneRequest {
     return {};
   }
 
-  /// Of an output that is an input the engine hands the input's memory on, and leaves the memory
-  /// that is bound to the output as it was.
+  /// If an output is an input, the engine hands on the input's memory, and does not touch the
+  /// memory that is bound to the output: copies the values there.
   void copy_passed() {
     for (const auto& [input, output] : passed_) {
       const Slot& from = inputs_[input];

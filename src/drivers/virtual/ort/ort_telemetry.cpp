@@ -14,7 +14,7 @@ namespace {
 
 char variable[] = "ORT_DISABLE_TELEMETRY=1";
 
-/// Keeps `list` for ever: other threads may be reading it whenever it goes.
+/// Keeps `list` forever: other threads may read it at any time.
 char** keep(std::vector<char*> list) {
   static Mutex mutex(LockRank::kLeaf);
   static Leaked<std::vector<std::vector<char*>>> lists;
@@ -25,7 +25,7 @@ char** keep(std::vector<char*> list) {
 
 }  // namespace
 
-/// With a list of our own. setenv() could free the list that a getenv() of another thread reads.
+/// Uses a list made here: setenv() could free the list that a getenv() of another thread reads.
 /// Of several entries with one name the first counts.
 TelemetryOff::TelemetryOff() {
   std::vector<char*> list = {variable};
@@ -36,8 +36,8 @@ TelemetryOff::TelemetryOff() {
   std::atomic_ref(environ).store(list_);
 }
 
-/// The rest of the list has what other threads changed meanwhile. Where one of them added a
-/// variable, the process has a longer list by now, and ours stays in it.
+/// Restores the environment without our entry; changes that other threads made in the list stay. If
+/// one of them has added a variable, the process has a new list by now, which keeps our entry.
 TelemetryOff::~TelemetryOff() {
   char** expected = list_;
   std::atomic_ref(environ).compare_exchange_strong(expected, list_ + 1);

@@ -25,7 +25,7 @@ inline constexpr int kFakeMulMat = 3;
 inline constexpr int kFakeAdd = 4;
 /// A type of blocks of 32: one float scale and 32 signed bytes.
 inline constexpr int kFakeBlocks = 8;
-/// Of blocks of 32, too: one float scale and 32 elements of 4 bits, 5 bits an element.
+/// A type of blocks of 32, too: one float scale and 32 elements of 4 bits, 5 bits an element.
 inline constexpr int kFakeFewBits = 2;
 
 /// The lines that the plugin wrote to the host's log.
