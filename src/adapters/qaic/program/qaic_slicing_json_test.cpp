@@ -43,8 +43,8 @@ TEST(QaicSlicingJson, WhatIsWrongIsNamedByItsPlace) {
   };
   EXPECT_THAT(refusal(""), HasSubstr("it is not JSON"));
   EXPECT_THAT(refusal("[]"), HasSubstr("it is not an object with BufferSpecs"));
-  EXPECT_THAT(refusal(R"({"BufferSpecs": {}})"), HasSubstr("no list of 1 to 1024"));
-  EXPECT_THAT(refusal(R"({"BufferSpecs": []})"), HasSubstr("no list of 1 to 1024"));
+  EXPECT_THAT(refusal(R"({"BufferSpecs": {}})"), HasSubstr("not a list of 1 to 1024"));
+  EXPECT_THAT(refusal(R"({"BufferSpecs": []})"), HasSubstr("not a list of 1 to 1024"));
   EXPECT_THAT(refusal(R"({"BufferSpecs": [], "More": 1})"),
               HasSubstr("'More', which is not known"));
   EXPECT_THAT(with("1"),
@@ -75,7 +75,7 @@ TEST(QaicSlicingJson, SizeDepthAndCountsAreBounded) {
   EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("lie 100000 deep; at most 8"));
   EXPECT_THAT(refusal("\"" + std::string(1000, 'x')).size(), ::testing::Lt(400U));
   // Brackets in texts are none, also after a quote that is written out.
-  EXPECT_THAT(refusal(R"({"BufferSpecs": "\"[[[[[[[[[[[["})"), HasSubstr("no list of 1"));
+  EXPECT_THAT(refusal(R"({"BufferSpecs": "\"[[[[[[[[[[[["})"), HasSubstr("not a list of 1"));
   const std::string one = R"({"Name": "a", "ElemSize": 4, "DimSpecs": []})";
   std::string many;
   for (int i = 0; i < 1025; ++i) many += (i == 0 ? "" : ",") + one;
