@@ -22,7 +22,7 @@ void uses(Qpc& qpc, Context& context, InferenceSet& set, Program& program) {
   const Qpc copy = qpc;
 #elif CASE == 2   // deleted
   const Qpc moved = std::move(qpc);
-#elif CASE == 3   // no matching function
+#elif CASE == 3   // no matching (function|constructor)
   const InferenceHandle handle;
 #elif CASE == 4   // private
   const InferenceHandle handle(nullptr, nullptr, 0);
