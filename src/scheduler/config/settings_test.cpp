@@ -280,7 +280,7 @@ TEST_F(Settings, FailuresNameTheirKeyForPrograms) {
   for (const auto& [key, config] : wrong) {
     const auto settings = read(config);
     ASSERT_FALSE(settings) << key;
-    const Status why = settings.error();
+    const Status& why = settings.error();
     EXPECT_EQ(why.detail(Detail::kKey), key) << why.to_string();
     const std::string begin = "key '" + key + "'";
     EXPECT_TRUE(why.message().starts_with(begin)) << why.to_string();
