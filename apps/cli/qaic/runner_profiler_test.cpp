@@ -38,7 +38,7 @@ class RunnerProfilerTest : public testing::Test {
   static void infer(RunnerProfiler& profiler, int first, int count, int from) {
     for (int i = 0; i < count; ++i) {
       SetRecord record;
-      record.id = static_cast<std::uint64_t>(first + i);
+      record.id = static_cast<std::uint64_t>(first) + static_cast<std::uint64_t>(i);
       record.submitted = record.job.started = at(from + i);
       record.job.id = record.id + 1;
       record.job.ended = record.completed = record.collected = at(from + i + 1);
