@@ -156,7 +156,7 @@ class Patcher {
       if (field.is_bytes(kGraphNode)) {
         CORELANE_TRY(node(field, out, depth));
       } else if (field.is_bytes(kGraphInitializer)) {
-        CORELANE_TRY(tensor(field, out));
+        CORELANE_TRY(tensor(field, out, false, top));
       } else if (field.is_bytes(kGraphSparse)) {
         CORELANE_TRY(sparse(field, out));
       } else if (top && field.is_bytes(kGraphInput)) {
@@ -296,6 +296,7 @@ class Patcher {
       if (field.is_bytes(kAttributeTensor) || field.is_bytes(kAttributeTensors)) {
         CORELANE_TRY(tensor(field, out, put_inside));
       } else if (field.is_bytes(kAttributeGraph) || field.is_bytes(kAttributeGraphs)) {
+        result_.has_inner_graphs = true;
         CORELANE_TRY(graph(field, out, depth + kMessagesPerGraph));
       } else if (field.is_bytes(kAttributeSparse) || field.is_bytes(kAttributeSparses)) {
         CORELANE_TRY(sparse(field, out));
@@ -325,7 +326,8 @@ class Patcher {
   }
 
   /// Elements are counted for all constants; only external ones are pointed elsewhere.
-  Status tensor(const WireField& source, std::string& out, bool put_inside = false) {
+  Status tensor(const WireField& source, std::string& out, bool put_inside = false,
+                bool top = false) {
     CORELANE_ASSIGN(const TensorFacts facts, read_tensor(source.payload));
     const std::optional<std::size_t> elements = Shape(facts.dims).elements();
     const DType dtype = dtype_from_onnx(facts.data_type);
@@ -355,7 +357,8 @@ class Patcher {
       CORELANE_TRY(count_inside(facts, data.size()));
       append_bytes_field(out, kTensorRawData, as_string_view(data));
     } else {
-      result_.image_constants.push_back({std::string(facts.name), data});
+      result_.image_constants.push_back(
+          {std::string(facts.name), data, dtype, Shape(facts.dims), top});
       append_external_entry(out, "location", by_address_ ? kMemoryLocation : kConstants);
       append_external_entry(
           out, "offset",

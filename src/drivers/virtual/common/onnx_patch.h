@@ -44,6 +44,9 @@ struct CustomNode {
 struct ImageConstant {
   std::string name;
   ByteSpan bytes;
+  DType dtype = DType::kUndefined;  ///< kUndefined where the element type has none of ours.
+  Shape shape;
+  bool top = false;  ///< An initializer of the network itself; else of a node, or a graph within.
 };
 
 /// Attribute that the patch adds to each custom node for OpenVINO: its index in
@@ -64,6 +67,7 @@ struct PatchedModel {
   std::map<std::string, std::string, std::less<>> first_node;  ///< Operator type -> a node name.
   std::size_t nodes = 0;           ///< With those of functions and inner graphs.
   std::size_t constant_bytes = 0;  ///< Of all constants, in the image's own types.
+  bool has_inner_graphs = false;
   bool has_planes = false;  ///< A constant has four dimensions, as weights for pictures have.
 };
 

@@ -195,9 +195,10 @@ TEST(OnnxPatch, TruncationAnywhereIsAnErrorOrASmallerModel) {
   EXPECT_EQ(refused, whole.size());
 }
 
-TEST(OnnxPatch, DeepNestingIsRefused) {
+/// A chain of graphs within graphs.
+std::string nested_network(int graphs) {
   std::string graph;
-  for (int depth = 0; depth < 100; ++depth) {
+  for (int depth = 0; depth < graphs; ++depth) {
     std::string attribute;
     append_bytes_field(attribute, 1, "then_branch");
     append_bytes_field(attribute, 6, graph);
@@ -209,9 +210,27 @@ TEST(OnnxPatch, DeepNestingIsRefused) {
   }
   std::string model;
   append_bytes_field(model, 7, graph);
-  const auto patched = patch(model);
+  return model;
+}
+
+TEST(OnnxPatch, DeepNestingIsRefused) {
+  const auto patched = patch(nested_network(100));
   ASSERT_FALSE(patched);
   EXPECT_THAT(patched.error().message(), HasSubstr("nested deeper"));
+}
+
+/// Constants of a network with others within have no value of their own in ONNX Runtime.
+TEST(OnnxPatch, TellsWhichConstantsAreTheNetworksOwnAndWhetherItHoldsOthers) {
+  const auto plain = patch(external_network("corelane:constants", "64", "24"), 88);
+  ASSERT_TRUE(plain);
+  EXPECT_FALSE(plain->has_inner_graphs);
+  ASSERT_EQ(plain->image_constants.size(), 1U);
+  EXPECT_TRUE(plain->image_constants[0].top);
+  EXPECT_EQ(plain->image_constants[0].dtype, DType::kF32);
+  EXPECT_EQ(plain->image_constants[0].bytes.size(), 24U);
+  const auto nested = patch(nested_network(2));
+  ASSERT_TRUE(nested) << nested.error().to_string();
+  EXPECT_TRUE(nested->has_inner_graphs);
 }
 
 }  // namespace

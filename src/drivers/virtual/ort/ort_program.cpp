@@ -1,7 +1,10 @@
 #include "drivers/virtual/ort/ort_program.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "corelane/device/soonest_engine.h"
@@ -26,6 +29,10 @@ constexpr std::size_t kMostPlainConstants = std::size_t{64} << 20;
 /// Constants from which the optimiser takes longer to lay them out for convolutions of pictures
 /// than the first run of a small picture gains by it.
 constexpr std::size_t kHeavyConstants = std::size_t{2} << 20;
+/// Smaller constants are not worth a value each.
+constexpr std::size_t kSharedFrom = std::size_t{64} << 10;
+/// The types of weights that kernels pack.
+constexpr DType kPacked[] = {DType::kF32, DType::kF16, DType::kI8, DType::kU8};
 /// Elements of a small picture: 256 x 256 of three channels.
 constexpr std::int64_t kSmallPicture = std::int64_t{3} << 16;
 /// Elements of a short sound, of which a network may make pictures of its own: 4 s of 16 kHz.
@@ -129,6 +136,27 @@ Result<PatchedModel> OrtProgram::read(ZippedOutputs& zipped) const {
   return patched;
 }
 
+/// Sessions share the packed form of those constants alone that are handed to them as values
+/// (PrepackConstantInitializedTensors() of the engine): without this each session packs its own.
+Status OrtProgram::share_constants(const PatchedModel& patched) {
+  // The engine finds a value by its name in every graph, and a graph within may have a constant of
+  // its own that hides this one, or one that the optimiser makes of a node.
+  if (patched.has_inner_graphs) return {};
+  std::map<std::string_view, int> times;  // Of two with one name the engine takes the last.
+  for (const ImageConstant& constant : patched.image_constants) ++times[constant.name];
+  for (const ImageConstant& constant : patched.image_constants) {
+    if (!constant.top || times[constant.name] > 1 || constant.bytes.size() < kSharedFrom ||
+        std::ranges::find(kPacked, constant.dtype) == std::end(kPacked))
+      continue;
+    // The interface wants bytes that it could write; it only reads them.
+    void* const bytes = const_cast<std::byte*>(constant.bytes.data());
+    CORELANE_ASSIGN(OwnedValue value,
+                    wrap_tensor(library_, constant.name, constant.dtype, bytes, constant.shape));
+    shared_.emplace_back(constant.name, std::move(value));
+  }
+  return {};
+}
+
 Status OrtProgram::build() {
   CORELANE_ASSIGN(const PatchedModel patched, read(zipped_));
   CORELANE_ASSIGN(inputs_, describe_inputs(patched.inputs, BoundTypes::kOpaque));
@@ -137,6 +165,7 @@ Status OrtProgram::build() {
   constexpr std::string_view kWhat = "the engine's packed weights";
   CORELANE_ASSIGN(packed_, (make_owned<OwnedPackedWeights, entry::CreatePrepackedWeightsContainer>(
                                library_, kWhat, Code::kEngineFailed)));
+  CORELANE_TRY(share_constants(patched));
   nodes_ = patched.nodes;
   // The macro is two statements.
   CORELANE_ASSIGN(empty_bounds_, ort::empty_bounds(patched));
@@ -228,6 +257,9 @@ Result<OwnedSessionOptions> OrtProgram::options_for(const PatchedModel& patched,
                                                     std::size_t threads, bool plain) const {
   CORELANE_ASSIGN(auto options, session_options(library_, image_, patched, threads, plain));
   if (operators_ != nullptr) CORELANE_TRY(operators_->add_to(options.get()));
+  for (const auto& [name, value] : shared_)
+    CORELANE_TRY(library_.call<entry::AddInitializer>("the constants", Code::kInternal,
+                                                      options.get(), name.c_str(), value.get()));
   return options;
 }
 

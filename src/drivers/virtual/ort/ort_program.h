@@ -96,6 +96,7 @@ class OrtProgram final : public device::LaneProgram,
   bool optimising_tells_more() const;
   /// A session that the engine has optimised, and what it knows of the outputs.
   Status build_optimised(const PatchedModel& patched);
+  Status share_constants(const PatchedModel& patched);
   Status describe_outputs(const PatchedModel& patched, OrtSession* session);
   Status describe_output(const PatchedModel& patched, OrtSession* session, std::size_t index);
   /// `alone`: what it packs of the weights goes with it.
@@ -124,8 +125,10 @@ class OrtProgram final : public device::LaneProgram,
   std::size_t nodes_ = 0;
   std::vector<EmptyBound> empty_bounds_;
   std::unique_ptr<OrtHostOperators> operators_;
-  /// Before the sessions, which use it until they go.
+  // Before the sessions, which use these until they go.
   OwnedPackedWeights packed_;
+  /// Constants whose packed form the sessions share, by name.
+  std::vector<std::pair<std::string, OwnedValue>> shared_;
 
   mutable Mutex mutex_{LockRank::kLeaf};
   CopyPtr plain_ CORELANE_GUARDED_BY(mutex_);  ///< For one thread, until there is a better one.

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "corelane/base/log.h"
 #include "corelane/device/soonest_engine.h"
 #include "drivers/virtual/common/onnx_node.h"
 #include "drivers/virtual/ort/ort_test_programs.h"
@@ -15,6 +16,8 @@
 namespace corelane::drivers::virtual_npu::ort {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -104,6 +107,43 @@ TEST(OrtProgram, ConstantsAreReadFromTheSegment) {
     EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
   }
   EXPECT_GE(program->memory().weights, 24U);
+}
+
+constexpr std::int64_t kWide = 1024;
+
+/// y = x w with 4 MiB of weights, which the engine packs.
+std::string wide_product() {
+  return NetworkBuilder()
+      .input("x", {1, kWide})
+      .external("w", {kWide, kWide}, kOnnxFloat, "corelane:constants", "0",
+                std::to_string(kWide * kWide * 4))
+      .node("MatMul", {"x", "w"}, {"y"}, "product")
+      .output("y", {1, kWide})
+      .bytes();
+}
+
+ByteVector wide_constants() {
+  const std::vector<float> ones(static_cast<std::size_t>(kWide * kWide), 1.0F);
+  ByteVector bytes(ones.size() * sizeof(float));
+  std::memcpy(bytes.data(), ones.data(), bytes.size());
+  return bytes;
+}
+
+/// Each width of a job has a session of its own; their packed weights are the same.
+TEST(OrtProgram, SessionsShareWhatTheEnginePacksOfTheWeights) {
+  constexpr std::size_t kPackedBytes = kWide * kWide * 4;
+  const auto program = prepare(onnx_image(wide_product(), wide_constants()));
+  std::vector<float> x(static_cast<std::size_t>(kWide), 1.0F);
+  std::size_t first = 0;
+  for (const std::size_t width : {1U, 2U}) {
+    const auto r = request(*program, width);
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, kWide})).ok());
+    ASSERT_TRUE(r->run(3).ok());
+    EXPECT_EQ(floats_of(*r, 0), std::vector<float>(x.size(), static_cast<float>(kWide)));
+    if (width == 1) first = program->memory().code;
+  }
+  if (first < kPackedBytes) GTEST_SKIP() << "this build has a heap of its own";
+  EXPECT_LT(program->memory().code - first, kPackedBytes / 4);
 }
 
 TEST(OrtProgram, OpenOutputsHaveTheSizeThatComesOut) {
@@ -289,6 +329,33 @@ TEST(OrtProgram, AnIndexOutsideFailsTheRunNamingTheNode) {
   i[0] = 2;
   EXPECT_TRUE(r->run(1).ok());
   EXPECT_THAT(floats_of(*r, 0), ElementsAre(3));
+}
+
+/// An error of the engine comes back as a status, so its line is of level info.
+TEST(OrtProgram, WhatTheEngineLogsIsALineOfTheLibrarysLog) {
+  const std::string bytes = NetworkBuilder()
+                                .input("x", {3})
+                                .input("i", {1}, kOnnxInt64)
+                                .node("Gather", {"x", "i"}, {"y"}, "pick")
+                                .output("y", {1})
+                                .bytes();
+  const auto program = prepare(onnx_image(bytes));
+  const auto r = request(*program);
+  std::vector<float> x = {1, 2, 3};
+  std::vector<std::int64_t> i = {9};
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {3})).ok());
+  ASSERT_TRUE(r->set_input(1, tensor_ref(i, {1})).ok());
+  std::vector<std::string> lines;
+  const log::Level before = log::level();
+  log::set_level(log::Level::kInfo);
+  log::set_callback([&](log::Level level, std::string_view, std::string_view text) {
+    if (level == log::Level::kInfo) lines.emplace_back(text);
+  });
+  const Status failed = r->run(1);
+  log::set_callback({});
+  log::set_level(before);
+  EXPECT_FALSE(failed.ok());
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("ONNX Runtime ("), HasSubstr("pick"))));
 }
 
 /// The engine's optimiser made one pair of the two, whose results were not on the second's grid.
