@@ -451,6 +451,11 @@ std::string forms_text(const Program& program) {
   return text;
 }
 
+std::string engine_text(const device::EngineChoice& choice) {
+  if (choice.engine.empty()) return "none yet: the program is prepared once its shapes are known";
+  return choice.why.empty() ? choice.engine : choice.engine + ": " + choice.why;
+}
+
 double to_us(Duration d) noexcept { return static_cast<double>(d.count()) / 1000.0; }
 
 std::string human_bytes(std::uint64_t n) {

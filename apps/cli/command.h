@@ -123,6 +123,8 @@ std::string state_text(const StateDecl& state);
 Json forms_json(const Program& program);
 /// A line for each of them, where there are several.
 std::string forms_text(const Program& program);
+/// "OpenVINO 2026.4.1", or "ONNX Runtime 1.31.1: <why>" where it is not the device's own engine.
+std::string engine_text(const device::EngineChoice& choice);
 double to_us(Duration d) noexcept;
 std::string human_bytes(std::uint64_t n);
 

@@ -212,6 +212,11 @@ void check_program(Report& report, const std::string& path, const std::string& s
     return;
   }
   report.add("program loads", true, program->device()->info().instance);
+  // The first context prepares the network: before that no engine has it.
+  const auto context = program->new_context();
+  report.add("program's engine", context.has_value(),
+             context ? engine_text(program->engine()) : context.error().to_string(),
+             context ? std::string() : program_remedy(context.error()));
   bool has = false;
   for (const auto& s : (*file)->segments()) has = has || s.kind == SegmentKind::kPrecompiled;
   if (has) {

@@ -274,13 +274,15 @@ Result<int> run(const Global& global, const Arguments& given) {
     }
     // The first context prepares the executable: placement and memory are not known before.
     CORELANE_ASSIGN(auto context, program.new_context());
+    const device::EngineChoice engine = program.engine();
     const char* placement = program.placement() == device::Placement::kReplicated ? "replicated"
                             : program.placement() == device::Placement::kShared   ? "shared"
                                                                                   : "opaque";
     out["loaded"] = {{"device", program.device()->info().instance},
                      {"placement", placement},
                      {"precompiled", program.precompiled()},
-                     {"engine", program.engine().engine},
+                     {"engine", engine.engine},
+                     {"why_engine", engine.why},
                      {"forms", forms_json(program)},
                      {"memory", to_json(program.memory())}};
     const auto memory = program.memory();
@@ -294,6 +296,7 @@ Result<int> run(const Global& global, const Arguments& given) {
                         program.precompiled() ? "pre-compiled" : "compiled now",
                         human_bytes(memory.weights), human_bytes(memory.internal),
                         human_bytes(memory.code));
+    text += fmt::format("Engine     {}\n", printable(engine_text(engine)));
     const std::vector<ProgramForm> forms = program.forms();
     const ProgramDescription& d = program.description();
     if (!d.batch_range && !forms.empty() && !is_static(forms.front()))

@@ -382,6 +382,10 @@ SessionStatistics Session::statistics() const {
   return owner_ == nullptr ? SessionStatistics() : owner_->core->statistics();
 }
 
+device::EngineChoice Session::engine() const {
+  return owner_ == nullptr ? device::EngineChoice() : owner_->core->engine();
+}
+
 device::MemoryFigures Session::memory() const {
   return owner_ == nullptr ? device::MemoryFigures() : owner_->core->memory();
 }

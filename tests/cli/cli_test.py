@@ -147,6 +147,11 @@ class Cli(CliTest):
         self.assertEqual(out["program"]["inputs"][0]["shape"], [1, 3, 8, 8])
         self.assertEqual(out["program"]["inputs"][0]["reported_dtype"], "f16")
         self.assertTrue(out["loaded"]["precompiled"])
+        self.assertIn("OpenVINO", out["loaded"]["engine"])
+        self.assertEqual(out["loaded"]["why_engine"], "")
+        self.assertRegex(self.ok("inspect", program, "--load").stdout, "Engine +OpenVINO")
+        checks = {c["check"]: c["found"] for c in json.loads(self.ok("doctor", program, "--json").stdout)["checks"]}
+        self.assertIn("OpenVINO", checks["program's engine"])
         x = np.random.default_rng(1).uniform(-1, 1, (1, 3, 8, 8)).astype(np.float32)
         np.save(self.path / "x.npy", x)
         self.ok("run", program, "-i", self.path / "x.npy", "-o", self.path / "out", "-k", "3")

@@ -54,6 +54,14 @@ class Engines(unittest.TestCase):
             corelane.InferenceSession(tree_model(), provider_options=[{"engine": "openvino"}],
                                       providers=["RKNPU2ExecutionProvider"])
 
+    def test_a_session_tells_which_engine_computes_it_and_why(self):
+        asked = corelane.InferenceSession(tree_model()).engine()
+        self.assertTrue(asked["engine"].startswith("ONNX Runtime"), asked)
+        self.assertIn("TreeEnsembleClassifier", asked["why"])
+        session = corelane.InferenceSession(relu_model(), provider_options=[{"engine": "openvino"}],
+                                            providers=["RKNPU2ExecutionProvider"])
+        self.assertEqual(session.engine(), {"engine": session.device()["engine"], "why": ""})
+
     def test_an_engine_that_is_none_is_an_error_with_those_there_are(self):
         with self.assertRaisesRegex(Exception, "openvino, onnxruntime"):
             corelane.InferenceSession(relu_model(), provider_options=[{"engine": "cuda"}],

@@ -259,6 +259,9 @@ class CORELANE_API Session {
   SessionStatistics statistics() const;
   /// The memory of all programs of the session, in bytes; zeros once it is closed.
   device::MemoryFigures memory() const;
+  /// Which of the device's engines computes the session's tasks by now, and why it is not the
+  /// device's own: see Program::engine(). Empty texts once the session is closed.
+  device::EngineChoice engine() const;
 
   /// Sizes the device's ring of records, which all its users share; 0 switches it off. Errors are
   /// those of the device.

@@ -176,6 +176,12 @@ class Described:
         """kind, profile, instance, engine (texts) and cores (a number) of the session's device."""
         return self._native.device()
 
+    def engine(self) -> dict[str, str]:
+        """engine: name and version of the engine that computes the session's tasks by now; '' once it is closed. why:
+        the reason in one line, where that is not the device's own engine; else ''. Both may change while the session
+        runs (provider option time_engines)."""
+        return self._native.engine()
+
     def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
         """For each input: the memory of the host."""
         return [OrtMemoryInfo("Cpu") for _ in self._inputs]

@@ -191,6 +191,14 @@ void bind_description(nb::class_<NativeSession>& session) {
       .def("description", [](Self self) { return show_description(self.session.description()); })
       .def("options", [](Self self) { return show_options(self.session.options()); })
       .def("warnings", [](Self self) { return self.session.warnings(); })
+      .def("engine",
+           [](Self self) {
+             const device::EngineChoice choice = self.session.engine();
+             nb::dict shown;
+             shown["engine"] = text(choice.engine);
+             shown["why"] = text(choice.why);
+             return shown;
+           })
       .def("statistics", [](Self self) { return show_statistics(self.session.statistics()); })
       .def("memory", [](Self self) { return show_memory(self.session.memory()); })
       .def("device", [](Self self) { return show_device(self.session.device()->info()); })

@@ -92,6 +92,17 @@ std::shared_ptr<const Program> SessionCore::first_program() const {
   return programs_.empty() ? nullptr : std::make_shared<const Program>(programs_.front());
 }
 
+/// Programs of one session are loads of one model: each is timed on its own, and the first speaks.
+device::EngineChoice SessionCore::engine() const {
+  if (forked()) return {};
+  std::vector<Program> programs;
+  {
+    const MutexLock lock(mutex_);
+    programs = programs_;
+  }
+  return programs.empty() ? device::EngineChoice() : programs.front().engine();
+}
+
 device::MemoryFigures SessionCore::memory() const {
   if (forked()) return {};
   std::vector<Program> programs;

@@ -102,6 +102,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   bool wait_callbacks(TimePoint until);
   SessionStatistics statistics() const;
   device::MemoryFigures memory() const;
+  device::EngineChoice engine() const;
 
  private:
   /// A task and the context it was given.
