@@ -69,7 +69,8 @@ bool read_text(int fd, std::string& text) {
     const Result result = run(job);
     const char outcome = static_cast<char>(result.outcome);
     if (!write_all(socket, &outcome, 1) || !write_text(socket, result.text) ||
-        !write_text(socket, result.warnings) || !write_text(socket, result.verdict)) {
+        !write_text(socket, result.warnings) || !write_text(socket, result.verdict) ||
+        !write_text(socket, result.engine)) {
       break;
     }
   }
@@ -108,7 +109,8 @@ Result receive(Worker& worker) {
   Result result;
   char outcome = 'e';
   if (read_all(worker.socket, &outcome, 1) && read_text(worker.socket, result.text) &&
-      read_text(worker.socket, result.warnings) && read_text(worker.socket, result.verdict)) {
+      read_text(worker.socket, result.warnings) && read_text(worker.socket, result.verdict) &&
+      read_text(worker.socket, result.engine)) {
     result.outcome = static_cast<Outcome>(outcome);
     return result;
   }
