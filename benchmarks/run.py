@@ -34,12 +34,13 @@ SCRIPTS = {"onnxruntime": ("ort_benchmark.py", "--library", "lib/libbench_shim.s
            "ggml": ("ggml_benchmark.py", "--build", ""),
            "engines": ("engines_benchmark.py", "--package", "python"),
            "shape_forms": ("shape_forms_benchmark.py", "--package", "python"),
+           "memory": ("memory_benchmark.py", "--package", "python"),
            "scheduler": ("scheduler_benchmark.py", "--build", "")}
 SKIPPED = 3  # Exit status of a script that cannot have its rival here, and said why.
 ROUNDS = {"small_model": 61, "sets": 31, "object_runtime": 31, "real_models": 31, "load": 15, "batch_forms": 15,
           "convert": 31, "rknn": 31, "matmul": 15, "onnxruntime": 31, "session": 21, "session_pressure": 7,
           "timeout": 31, "python_session": 21, "qaicrt": 41, "ggml": 7, "engines": 15, "shape_forms": 15,
-          "scheduler": 5}
+          "memory": 5, "scheduler": 5}
 
 
 def run(words) -> int:
