@@ -309,15 +309,19 @@ TEST(OrtProgram, ExposedValuesFollowTheOutputs) {
   EXPECT_THAT(floats_of(*r, 1), ElementsAre(-1, 2));
 }
 
+/// y = x[i], which fails for an index outside.
+std::string pick_network() {
+  return NetworkBuilder()
+      .input("x", {3})
+      .input("i", {1}, kOnnxInt64)
+      .node("Gather", {"x", "i"}, {"y"}, "pick")
+      .output("y", {1})
+      .bytes();
+}
+
 TEST(OrtProgram, AnIndexOutsideFailsTheRunNamingTheNode) {
   const std::int64_t nine = 9;
-  const std::string bytes = NetworkBuilder()
-                                .input("x", {3})
-                                .input("i", {1}, kOnnxInt64)
-                                .node("Gather", {"x", "i"}, {"y"}, "pick")
-                                .output("y", {1})
-                                .bytes();
-  const auto program = prepare(onnx_image(bytes));
+  const auto program = prepare(onnx_image(pick_network()));
   const auto r = request(*program);
   std::vector<float> x = {1, 2, 3};
   std::vector<std::int64_t> i = {nine};
@@ -333,13 +337,7 @@ TEST(OrtProgram, AnIndexOutsideFailsTheRunNamingTheNode) {
 
 /// An error of the engine comes back as a status, so its line is of level info.
 TEST(OrtProgram, WhatTheEngineLogsIsALineOfTheLibrarysLog) {
-  const std::string bytes = NetworkBuilder()
-                                .input("x", {3})
-                                .input("i", {1}, kOnnxInt64)
-                                .node("Gather", {"x", "i"}, {"y"}, "pick")
-                                .output("y", {1})
-                                .bytes();
-  const auto program = prepare(onnx_image(bytes));
+  const auto program = prepare(onnx_image(pick_network()));
   const auto r = request(*program);
   std::vector<float> x = {1, 2, 3};
   std::vector<std::int64_t> i = {9};
