@@ -38,7 +38,7 @@ class Dev(unittest.TestCase):
         for file in (ROOT / "requirements").glob("*.txt"):
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
             (self.tree / ".venv" / f".installed-{file.stem}").write_text(digest + "\n", encoding="utf-8")
-        for folder in ("build", "build-package"):
+        for folder in ("build", "build-package", "build-clang", "build-tsan"):
             self.stand_in(self.tree / folder / "bin/page_reader")
             (self.tree / folder / "build.ninja").touch()
             (self.tree / folder / ".configured").touch()
@@ -82,6 +82,27 @@ class Dev(unittest.TestCase):
         self.assertIn(f"-DPACKAGES={folder}/packages", started)
         self.assertIn(f"-DWORK_DIR={folder}/try", started)
         self.assertTrue((self.tree / "out/packages/corelane-rknnrt_1.deb").is_file())
+
+    def test_check_looks_at_the_history_and_ends_with_the_sanitizers_tests(self):
+        """`check` runs the steps in one shell: none may change what the next one reads."""
+        for name in ("check_docs.py", "tidy.py"):
+            (self.tree / "tools").mkdir(exist_ok=True)
+            (self.tree / "tools" / name).touch()
+        for name in ("include", "src", "apps", "examples", "benchmarks", "tests"):
+            (self.tree / name).mkdir()
+        dev = self.tree / "dev"
+        text = dev.read_text(encoding="utf-8")
+        dev.write_text(text.replace("\ncommand=", "\nneed() { :; }\ncommand="), encoding="utf-8")  # All is installed.
+        self.stand_in(self.top / "bin/clang-format-16")
+        self.stand_in(self.tree / ".venv/bin/ruff")
+        (self.tree / "CHANGELOG.md").write_text("## 0.1.0\n", encoding="utf-8")
+        git = ["git", "-C", self.tree, "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        for words in (["init", "-q"], ["add", "CHANGELOG.md"], ["commit", "-q", "-m", "docs: cut the changelog"]):
+            subprocess.run([*git, *words], check=True, timeout=30)
+        started = self.dev("check")
+        ctest = started.index("ctest")
+        self.assertEqual(started[ctest:ctest + 4],
+                         ["ctest", f"in {self.top}/called from", "--test-dir", f"{self.tree}/build-tsan"])
 
     def test_options_are_checked_before_anything_is_deleted_or_started(self):
         (self.tree / "out").mkdir()
