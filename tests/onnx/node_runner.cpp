@@ -82,7 +82,7 @@ std::string complaint(const std::string& name, Outcome outcome, const List& refu
 std::string complaint_of_one_engine(const node_tests::Result& result, bool known_wrong) {
   if (result.outcome == Outcome::kPass) return "";
   if (result.outcome == Outcome::kRefused) {
-    for (const char* named : {"node ", "input ", "output ", "operator "})
+    for (const char* named : {"node ", "input ", "output ", "operator ", "constant "})
       if (result.text.find(named) != std::string::npos) return "";
     return "its refusal names nothing";
   }

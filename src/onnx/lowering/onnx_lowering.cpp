@@ -42,7 +42,8 @@ namespace {
 ///  10 verdicts on element types that end the process
 ///  11 verdicts on loops that may make no round, and ranges of floats without elements
 ///  12 a verdict on outputs that are quantized constants; sizes of Flatten without elements
-constexpr std::array kLowerings{Lowering{"openvino", 12}};
+///  13 sums, means and extremes of one operand
+constexpr std::array kLowerings{Lowering{"openvino", 13}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made
 /// cannot be made any more.

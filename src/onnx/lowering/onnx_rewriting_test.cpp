@@ -45,6 +45,22 @@ TEST(OnnxRewriting, CropOfTheChannelsIsKeptThoughTheirNumberStays) {
   EXPECT_EQ(cropped_axes({0, 0, 0, 0, 1, 1, 1, 1}), "23");
 }
 
+// OpenVINO gave the input the name of the output, under which nobody looks for it.
+TEST(OnnxRewriting, OperatorsOfOneOperandAreIdentities) {
+  for (const char* op : {"Max", "Mean", "Min", "Sum"}) {
+    TestModel m;
+    m.input("x", {3}).input("z", {3}).output("y", {3}).output("both", {3});
+    m.node(op, {"x"}, {"y"});
+    m.node(op, {"x", "z"}, {"both"});
+    const auto imported = m.import();
+    ASSERT_TRUE(imported) << imported.error().to_string();
+    const ::onnx::GraphProto graph = graph_of(*imported);
+    ASSERT_EQ(graph.node_size(), 2);
+    EXPECT_EQ(graph.node(0).op_type(), "Identity");
+    EXPECT_EQ(graph.node(1).op_type(), op);
+  }
+}
+
 /// y = the sums over the rows of x [steps, 2], by a Scan.
 std::string unfit_scan(std::int64_t steps) {
   TestModel m;

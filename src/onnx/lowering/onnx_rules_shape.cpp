@@ -163,7 +163,20 @@ Result<bool> float_range(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.unfit(node, "a range of floats may be without elements, which the engine gives some");
 }
 
+/// The engine gives the operand itself the name of the result: one that is an input of the network
+/// is not found any more.
+Result<bool> one_operand(Rewriter& r, const ::onnx::NodeProto& node) {
+  if (node.input_size() != 1) return false;
+  return r.instead(node, "Identity", {node.input(0)});
+}
+
+constexpr const char* kOneOperand = "of one operand: an Identity";
+
 constexpr Rule kRules[] = {
+    {"Max", one_operand, kOneOperand},
+    {"Mean", one_operand, kOneOperand},
+    {"Min", one_operand, kOneOperand},
+    {"Sum", one_operand, kOneOperand},
     {"Range", float_range, "of floats, possibly empty: for the other engine"},
     {"Squeeze", squeeze_known, "the axes are known from the shape"},
     {"Gather", no_places, "no places at all: for the other engine"},

@@ -193,22 +193,22 @@ Result<VirtualProgram::FirstCopy> VirtualProgram::compile_first(const PatchedMod
 Result<VirtualProgram::Ports> VirtualProgram::describe(const PatchedModel& patched,
                                                        const ov::CompiledModel& model) const {
   return engine_call("describing the network", Code::kInternal, [&]() -> Result<Ports> {
-    std::unordered_map<std::string, int> names;
+    std::unordered_multimap<std::string, int> names;
     const auto& engine_inputs = model.inputs();
     for (std::size_t i = 0; i < engine_inputs.size(); ++i)
       names.emplace(engine_inputs[i].get_node()->get_friendly_name(), static_cast<int>(i));
     Ports ports;
-    std::size_t found = 0;
     for (const TensorDesc& input : inputs_) {
       const auto port = names.find(input.name);
       ports.engine_inputs.push_back(port == names.end() ? -1 : port->second);
-      found += port == names.end() ? 0 : 1;
+      if (port != names.end()) names.erase(port);
     }
-    if (found != engine_inputs.size() || model.outputs().size() != patched.outputs.size())
-      return error(Code::kUnsupportedModel,
-                   "the engine made {} inputs and {} outputs of the network's {} and {}",
-                   engine_inputs.size(), model.outputs().size(), inputs_.size(),
-                   patched.outputs.size());
+    if (!names.empty())
+      return error(Code::kUnsupportedModel, "the engine takes an input '{}' that the network lacks",
+                   names.begin()->first);
+    if (model.outputs().size() != patched.outputs.size())
+      return error(Code::kUnsupportedModel, "the engine made {} outputs of the network's {}",
+                   model.outputs().size(), patched.outputs.size());
     for (std::size_t i = 0; i < patched.outputs.size(); ++i) {
       const auto& output = model.outputs()[i];
       TensorDesc desc;
