@@ -105,8 +105,11 @@ class OrtRequest final : public device::LaneRequest {
     CORELANE_TRY(bind_rest());
     CORELANE_TRY(check_empty_inputs());
     if (program_->profiled()) CORELANE_TRY(begin_profile());
-    // What was bound is the library's, not a session's.
-    if (auto better = program_->better_copy(*copy_)) copy_ = std::move(better);
+    if (auto better = program_->better_copy(*copy_)) {
+      // What was bound is the library's. Open outputs are the session's, and hold all its memory.
+      free_open_outputs();
+      copy_ = std::move(better);
+    }
     // The run before may have been abandoned, even at its very end: this one must not end for it.
     if (abandoned_.exchange(false))
       CORELANE_TRY(library_.call<entry::RunOptionsUnsetTerminate>("a new run", Code::kEngineFailed,
