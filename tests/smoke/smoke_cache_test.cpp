@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "corelane/device/device.h"
 #include "smoke_support.h"
@@ -62,6 +63,34 @@ TEST_F(SmokeCache, SecondLoadComesPrecompiledFromTheCache) {
   EXPECT_TRUE(warm.precompiled());
   EXPECT_TRUE(runs_right(warm));
   EXPECT_EQ(entries().size(), 1U);
+}
+
+TEST_F(SmokeCache, TheFirstLoadReadsItsConstantsInTheEntryAsLaterOnesDo) {
+  const auto is_mapped = [&] {
+    std::ifstream maps("/proc/self/maps");
+    const std::string all((std::istreambuf_iterator<char>(maps)), std::istreambuf_iterator<char>());
+    return all.find(folder_.string()) != std::string::npos;
+  };
+  EXPECT_FALSE(is_mapped());
+  const Program cold = load_cached(own_device());
+  EXPECT_TRUE(is_mapped());
+  // As a user who clears the cache does.
+  fs::remove_all(folder_);
+  EXPECT_TRUE(runs_right(cold));
+}
+
+TEST_F(SmokeCache, WhatNoEngineTakesLeavesNoEntry) {
+  const std::string strange = OnnxBuilder()
+                                  .input("x", {4})
+                                  .output("y", {4})
+                                  .node("NoSuchThing", {"x"}, {"y"}, "com.microsoft")
+                                  .build("strange");
+  LoadOptions options = on(own_device());
+  options.cache = true;
+  const auto program = Program::load(as_byte_span(strange), options);
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().code(), Code::kUnsupportedModel);
+  EXPECT_TRUE(entries().empty());
 }
 
 TEST_F(SmokeCache, ADamagedEntryIsIgnoredAndRewritten) {

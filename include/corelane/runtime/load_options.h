@@ -41,7 +41,7 @@ struct LoadOptions {
   bool time_engines = true;
   /// Give shapes that come back a static form of their own beside the open one, made in the
   /// background and kept where it is faster; of programs with open dimensions, without shape sets
-  /// and without a batch range. Their constants count against `replicate_limit`.
+  /// and without a batch range. All that they take counts against `replicate_limit`.
   /// `CORELANE_STATIC_FORMS=0` switches it off for a process.
   bool static_forms = true;
   bool profile_layers = false;

@@ -144,7 +144,9 @@ TEST(ContextShapeForms, AFormThatTheDeviceRefusesLeavesTheOpenOne) {
 TEST(ContextShapeForms, ConstantsStayWithinTheBudget) {
   LoadOptions options;
   options.replicate_limit = 150;
-  ShapeBench bench(options, ShapeBench::plain(), 100);
+  testing::FakeConfig config = ShapeBench::plain();
+  config.figures = {100, 0, 0};
+  ShapeBench bench(options, config, 100);
   bench.settle(5);
   bench.settle(6);
   EXPECT_EQ(bench.forms(), 2U) << "a second one has no room";
@@ -152,6 +154,24 @@ TEST(ContextShapeForms, ConstantsStayWithinTheBudget) {
   ShapeBench none(options, ShapeBench::plain(), 100);
   none.settle(5, 5 * kRunsBeforeForm);
   EXPECT_EQ(none.forms(), 1U);
+}
+
+TEST(ContextShapeForms, AFormCountsWithAllThatItTakesBesideTheImage) {
+  LoadOptions options;
+  options.replicate_limit = 2000;
+  // Constants packed once more, and activations: 950 bytes a form.
+  testing::FakeConfig config = ShapeBench::plain();
+  config.figures = {750, 300, 0};
+  ShapeBench bench(options, config, 100);
+  for (std::int64_t size = 5; size <= 8; ++size) bench.settle(size);
+  EXPECT_EQ(bench.forms(), 3U) << "a third one has no room";
+  EXPECT_EQ(bench.setup.device->prepared.size(), 3U) << "nor is it prepared to see that";
+
+  options.replicate_limit = 949;
+  ShapeBench small(options, config, 100);
+  small.settle(5, 10 * kRunsBeforeForm);
+  EXPECT_EQ(small.forms(), 1U);
+  EXPECT_EQ(small.setup.device->prepared.size(), 2U) << "it was measured once";
 }
 
 TEST(ContextShapeForms, TheDeviceKeepsAQuarterOfItsMemoryForUsers) {

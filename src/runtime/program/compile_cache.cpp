@@ -165,6 +165,11 @@ Status CompileCache::store(const std::string& key, ByteSpan program) const {
   return {};
 }
 
+void CompileCache::remove(const std::string& key) const {
+  std::error_code ec;  // Another process may have been faster.
+  fs::remove(path(key), ec);
+}
+
 std::string CompileCache::note(const std::string& key) const {
   constexpr std::uintmax_t kMostBytes = 4096;
   const fs::path file = folder_ / (key + ".note");

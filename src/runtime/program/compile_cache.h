@@ -43,6 +43,8 @@ class CompileCache {
   /// Writes the entry, then evicts the oldest ones above the limit. Not stored, and ok, when it
   /// alone is larger than the limit.
   Status store(const std::string& key, ByteSpan program) const;
+  /// Removes the entry, where there is one.
+  void remove(const std::string& key) const;
   /// A line that was kept beside an entry, such as which engine is faster; empty where there is
   /// none. It may be evicted like an entry.
   std::string note(const std::string& key) const;

@@ -12,6 +12,7 @@
 
 #include "base/fork.h"
 #include "base/guard.h"
+#include "base/process/heap.h"
 #include "base/process/process_end.h"
 #include "base/reserve.h"
 #include "base/sync.h"
@@ -218,18 +219,29 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
   }
 
   void work(std::vector<Input> given) {
-    const LateEnds late;
-    const Status status = no_throw("the comparison", [&]() -> Status {
-      const EngineVisit visit;
-      return visit && !process_ending() ? compare(std::move(given)) : Status();
-    });
-    if (!status.ok() && status.code() != Code::kCancelled)
-      log::debug("runtime", "program '{}' stays on {}: {} is not timed: {}", parts.name,
-                 parts.first_engine, parts.other_engine, status.to_string());
-    over.store(true, std::memory_order_release);
-    const MutexLock lock(mutex);
-    running = false;
-    changed.notify_all();
+    {
+      const LateEnds late;
+      const Status status = no_throw("the comparison", [&]() -> Status {
+        const EngineVisit visit;
+        return visit && !process_ending() ? compare(std::move(given)) : Status();
+      });
+      if (!status.ok() && status.code() != Code::kCancelled)
+        log::debug("runtime", "program '{}' stays on {}: {} is not timed: {}", parts.name,
+                   parts.first_engine, parts.other_engine, status.to_string());
+      over.store(true, std::memory_order_release);
+      const MutexLock lock(mutex);
+      running = false;
+      changed.notify_all();
+    }
+    if (parts.constant_bytes >= kWorthATrim && await_end_of_loser() && !process_ending())
+      trim_heap();
+  }
+
+  /// The engine that lost is in use until each context has run once more. False where this object
+  /// ends before.
+  bool await_end_of_loser() {
+    MutexLock lock(mutex);
+    return await_end_of(loser, stop, lock.native(), changed, *parts.device->clock());
   }
 
   Status compare(std::vector<Input> inputs) {
@@ -253,11 +265,13 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     log::debug("runtime", "program '{}' runs on {}: {} takes {:.2f} of the time of {}", parts.name,
                verdict.engine, parts.other_engine, ratio, parts.first_engine);
     if (stopped()) return error(Code::kCancelled, "the program ended");
+    loser = faster ? first : other;
     parts.done(verdict, faster ? other : nullptr);
     return {};
   }
 
   const Parts parts;
+  std::weak_ptr<device::Executable> loser;  ///< Of the trial's thread.
   std::atomic<bool> over{false};
   const std::uint64_t made_in = fork_count();
   Mutex mutex{LockRank::kBatchForms};
@@ -273,6 +287,7 @@ EngineTrial::~EngineTrial() {
   end_own_thread(core_, [this] {
     const MutexLock lock(core_->mutex);
     core_->stop = true;
+    core_->changed.notify_all();
     return std::move(core_->thread);
   });
 }

@@ -67,8 +67,9 @@ struct EngineVerdict {
   static std::optional<EngineVerdict> parse(std::string_view text);
 };
 
-/// One trial of a program, in a thread that lives while it lasts. Any thread. The end of this
-/// object waits for the engine's call that is under way.
+/// One trial of a program, in a thread that lives while it lasts, and for some seconds more: until
+/// no context uses the engine that lost, whose memory then goes back to the system. Any thread. The
+/// end of this object waits for the engine's call that is under way.
 class EngineTrial {
  public:
   /// The content of an input as it was bound for one run.
@@ -78,7 +79,8 @@ class EngineTrial {
   };
   struct Parts {
     std::shared_ptr<device::Device> device;
-    std::string name;          ///< Of the program, for the log.
+    std::string name;  ///< Of the program, for the log.
+    std::size_t constant_bytes = 0;
     std::string first_engine;  ///< In use.
     std::string other_engine;
     /// The executable in use. Called in the trial's thread, as the two below; without a lock.

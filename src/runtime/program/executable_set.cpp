@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/process/heap.h"
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
 #include "corelane/device/soonest_engine.h"
@@ -37,6 +38,14 @@ bool blames_network(Code code) {
     default:
       return true;
   }
+}
+
+/// A form of `size` bytes has no room beside the copies there are.
+Failure no_room(std::size_t size, std::size_t budget) {
+  return error(Code::kOutOfMemory,
+               "its {} bytes, after those that copies take already, go beyond replicate_limit ({} "
+               "bytes); raise that for more forms",
+               size, budget);
 }
 
 std::vector<Shape> shapes_of(const device::Executable& executable) {
@@ -252,6 +261,7 @@ void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done)
   EngineTrial::Parts parts;
   parts.device = device_;
   parts.name = description_.name;
+  parts.constant_bytes = description_.constant_bytes;
   parts.first_engine = engines[on_first ? 0 : 1];
   parts.other_engine = engines[on_first ? 1 : 0];
   parts.first = [this] { return first().executable; };
@@ -426,13 +436,17 @@ void ExecutableSet::drop_form(const std::vector<Shape>& shapes) {
              shapes_text(shapes));
 }
 
-/// One form at most gives way: contexts that stand on it may hold it for a while.
+/// One form at most gives way: contexts that stand on it may hold it for a while. Where forms were
+/// measured, the next one takes what the least of them took or more.
 Result<std::size_t> ExecutableSet::room_for_form(const FormUse& use) {
   const std::size_t constants = description_.constant_bytes;
   const std::size_t cores = device_->info().cores.size();
-  const auto room = [&] {
+  const auto room = [&]() -> std::optional<std::size_t> {
     const MutexLock lock(mutex_);
-    return form_replicate_limit(constants, cores, copies_taken(), base_.replicate_limit);
+    const std::size_t budget = base_.replicate_limit;
+    const std::size_t taken = copies_taken();
+    if (least_form_ > budget - std::min(budget, taken)) return std::nullopt;
+    return form_replicate_limit(constants, cores, taken, budget);
   };
   std::optional<std::size_t> copies = room();
   if (forms_->rule().open_ended && (!copies || forms_->full())) {
@@ -444,10 +458,28 @@ Result<std::size_t> ExecutableSet::room_for_form(const FormUse& use) {
     }
   }
   if (copies) return *copies;
-  return error(Code::kOutOfMemory,
-               "its {} bytes of constants, after those that copies take already, go beyond "
-               "replicate_limit ({} bytes); raise that for more forms",
-               constants, base_.replicate_limit);
+  const MutexLock lock(mutex_);
+  return no_room(std::max(constants, least_form_), base_.replicate_limit);
+}
+
+/// A static form of open dimensions is a second compiled network, and nobody has asked for it: it
+/// counts with all that it takes beside the image.
+Result<std::size_t> ExecutableSet::size_of_form(const device::Executable& form) {
+  const std::size_t constants = description_.constant_bytes;
+  const std::size_t copies = form_copies(form.placement(), device_->info().cores.size(), constants);
+  if (!forms_->rule().open_ended) return copies;
+  const std::size_t total = form.memory().total();
+  const std::size_t held = std::max(copies, total - std::min(total, constants));
+  const std::size_t budget = base_.replicate_limit;
+  const MutexLock lock(mutex_);
+  least_form_ = least_form_ == 0 ? held : std::min(least_form_, held);
+  if (held > budget)
+    return error(Code::kUnsupported,
+                 "it takes {} bytes, more than replicate_limit ({} bytes) allows; raise that, or "
+                 "leave the form for all shapes alone with static_forms=0",
+                 held, budget);
+  if (held > budget - std::min(budget, copies_taken())) return no_room(held, budget);
+  return held;
 }
 
 /// The rest of the device's memory is for what users ask for.
@@ -474,10 +506,17 @@ Result<bool> ExecutableSet::is_worth_it(const std::shared_ptr<device::Executable
   return ratio < std::min(another, worth_a_change(pairs));
 }
 
-/// In the thread of the forms, one at a time, so the budget does not change meanwhile.
+/// In the thread of the forms.
 Result<bool> ExecutableSet::add_form(const std::shared_ptr<FormUse>& use,
                                      StaticForms::Inputs inputs) {
-  const std::size_t constants = description_.constant_bytes;
+  auto added = make_form(use, std::move(inputs));
+  if (description_.constant_bytes >= kWorthATrim) trim_heap();
+  return added;
+}
+
+/// One at a time, so the budget does not change meanwhile.
+Result<bool> ExecutableSet::make_form(const std::shared_ptr<FormUse>& use,
+                                      StaticForms::Inputs inputs) {
   const std::size_t cores = device_->info().cores.size();
   std::size_t contexts = 0;
   {
@@ -493,6 +532,7 @@ Result<bool> ExecutableSet::add_form(const std::shared_ptr<FormUse>& use,
     CORELANE_ASSIGN(const bool worth_it, is_worth_it(executable, std::move(inputs)));
     if (!worth_it) return false;
   }
+  CORELANE_ASSIGN(const std::size_t held, size_of_form(*executable));
   // Bindings reserve copies for their cores: what the contexts need is made here, not in their
   // runs.
   std::vector<std::shared_ptr<device::Bindings>> bindings(std::min(contexts, cores));
@@ -501,7 +541,6 @@ Result<bool> ExecutableSet::add_form(const std::shared_ptr<FormUse>& use,
     CORELANE_ASSIGN(each, executable->new_bindings());
   }
   bindings.clear();
-  const std::size_t held = form_copies(executable->placement(), cores, constants);
   log::debug("runtime", "program '{}': {} has a form of its own", description_.name,
              shapes_text(use->shapes));
   remember(use->shapes, std::move(executable), held, use);

@@ -122,13 +122,16 @@ class ExecutableSet {
   /// Prepares one, as far as the budget allows, for the contexts that there are. False: it is no
   /// faster than the open form.
   Result<bool> add_form(const std::shared_ptr<FormUse>& use, StaticForms::Inputs inputs);
+  Result<bool> make_form(const std::shared_ptr<FormUse>& use, StaticForms::Inputs inputs);
+  /// What it counts with against the budget; kOutOfMemory or kUnsupported where that is too much.
+  Result<std::size_t> size_of_form(const device::Executable& form);
   /// PrepareOptions::replicate_limit of one more form; kOutOfMemory.
   Result<std::size_t> room_for_form(const FormUse& use);
   Status check_room_left() const;
   Result<bool> is_worth_it(const std::shared_ptr<device::Executable>& form,
                            StaticForms::Inputs inputs) const;
   void drop_form(const std::vector<Shape>& shapes);
-  /// Bytes of constants that copies beyond the first take.
+  /// Bytes that copies beyond the first take, and forms.
   std::size_t copies_taken() CORELANE_REQUIRES(mutex_);
   /// Prepares for these shapes, and remembers.
   Status add(const std::vector<Shape>& shapes);
@@ -163,6 +166,8 @@ class ExecutableSet {
   bool engines_change_ = false;  ///< Constant once prepare_first() has begun.
   std::optional<EngineVerdict> verdict_ CORELANE_GUARDED_BY(mutex_);  ///< Of the last trial.
   std::atomic<std::uint64_t> generation_{0};
+  /// Bytes that the smallest static form took, of those that were measured; 0 before.
+  std::size_t least_form_ CORELANE_GUARDED_BY(mutex_) = 0;
   std::string form_engine_;               ///< As device::PrepareOptions::engine.
   std::vector<TensorDesc> open_outputs_;  ///< Of a program with shape forms.
   /// Last: their ends wait for add_form() and adopt().

@@ -7,6 +7,7 @@
 
 #include "base/deadline.h"
 #include "base/guard.h"
+#include "base/process/heap.h"
 #include "base/trust/environment_switch.h"
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
@@ -266,20 +267,6 @@ CacheEntry entry_of(const LoadInput& input, onnx::ExternalData& external,
   return entry;
 }
 
-/// Writes what was just compiled, with the device's pre-compiled form where it has one.
-Status store_in_cache(const CompileCache& cache, const std::string& key, const ImportedModel& model,
-                      const ProgramState& state) {
-  std::vector<device::Executable::Precompiled> forms;
-  if (state.device->info().capabilities.precompiled) {
-    if (auto exported = state.executables->export_all())
-      forms = std::move(*exported);
-    else if (exported.error().code() != Code::kUnsupported)
-      log::warn("runtime", "no pre-compiled form for the cache: {}", exported.error().to_string());
-  }
-  CORELANE_ASSIGN(const ByteVector bytes, file_of(model, forms));
-  return cache.store(key, bytes);
-}
-
 /// A model that was just imported, as the device takes it: its network, or a whole program file.
 Result<std::shared_ptr<ProgramState>> load_imported(
     const std::shared_ptr<const ImportedModel>& model, std::shared_ptr<device::Device> device,
@@ -318,6 +305,42 @@ Status add_forms(const CompileCache& cache, const std::string& key, const Execut
     writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
   CORELANE_ASSIGN(const ByteVector bytes, writer.finish());
   return cache.store(key, bytes);
+}
+
+/// The entry of a model that was just imported; null where it cannot be written or is not kept.
+std::shared_ptr<const ProgramFile> stored(const CacheEntry& entry, const ImportedModel& model) {
+  std::shared_ptr<const ProgramFile> file;
+  if (!entry.cache) return file;
+  const Status written = no_throw("writing an entry of the compile cache", [&]() -> Status {
+    CORELANE_ASSIGN(const ByteVector bytes, file_of(model, {}));
+    CORELANE_TRY(entry.cache->store(entry.key, bytes));
+    file = entry.cache->find(entry.key);
+    return {};
+  });
+  if (!written.ok())
+    log::warn("runtime", "the compiled program is not cached: {}", written.to_string());
+  return file;
+}
+
+/// The program of an entry that was just written, and in it then what its engine compiles. What
+/// cannot be prepared is not worth a file.
+Result<std::shared_ptr<ProgramState>> load_stored(const CacheEntry& entry,
+                                                  std::shared_ptr<const ProgramFile> file,
+                                                  std::shared_ptr<device::Device> device,
+                                                  const std::string& name,
+                                                  const LoadOptions& options) {
+  auto state = load_file(std::move(file), std::move(device), name, {options});
+  if (!state) {
+    entry.cache->remove(entry.key);
+    return state;
+  }
+  if (!(*state)->device->info().capabilities.precompiled) return state;
+  const Status added = no_throw("adding compiled forms to an entry of the compile cache", [&] {
+    return add_forms(*entry.cache, entry.key, *(*state)->executables);
+  });
+  if (!added.ok() && added.code() != Code::kUnsupported)
+    log::warn("runtime", "no pre-compiled form for the cache: {}", added.to_string());
+  return state;
 }
 
 /// What keeps a verdict beside the entry of the cache, and what the faster engine has compiled in
@@ -386,16 +409,13 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
   if (!imported)
     return error(input.path.empty() ? imported.error()
                                     : imported.error().wrap(input.path.string()));
-  const auto model = std::make_shared<const ImportedModel>(std::move(*imported));
-  auto state = load_imported(model, std::move(device), input.name(), options);
-  // After the load: what cannot be prepared is not worth a file.
-  if (state && entry.cache) {
-    const Status stored = no_throw("writing an entry of the compile cache", [&] {
-      return store_in_cache(*entry.cache, entry.key, *model, **state);
-    });
-    if (!stored.ok())
-      log::warn("runtime", "the compiled program is not cached: {}", stored.message());
-  }
+  auto model = std::make_shared<const ImportedModel>(std::move(*imported));
+  // From its entry, as in later processes: the constants lie in the file then, and not on the heap.
+  auto file = stored(entry, *model);
+  if (file != nullptr) model.reset();
+  auto state = file != nullptr
+                   ? load_stored(entry, std::move(file), std::move(device), input.name(), options)
+                   : load_imported(model, std::move(device), input.name(), options);
   if (state) time_engines(**state, options, verdict_keeper(entry, *(*state)->executables));
   return state;
 }
@@ -565,11 +585,12 @@ Result<std::shared_ptr<ProgramState>> load_opened(std::shared_ptr<const ProgramF
   return state;
 }
 
-/// Calls `load` with options that say until when.
+/// Calls `load` with options that say until when, and gives what it took beside the program back.
 template <class F>
 Result<std::shared_ptr<ProgramState>> load_in_time(const std::string& name,
                                                    const LoadOptions& options, const F& load) {
   auto state = load(with_deadline(options));
+  if (state && (*state)->description.constant_bytes >= kWorthATrim) trim_heap();
   if (state || state.error().code() != Code::kTimeout) return state;
   return error(late(state.error(), name, options));
 }

@@ -36,6 +36,7 @@ struct FakeConfig {
   bool precompiled = true;
   bool hold = false;  ///< Submitted jobs wait for FakeDevice::finish_next().
   std::size_t cores = 3;
+  device::MemoryFigures figures{1000, 300, 0};  ///< Of each executable.
 };
 
 class FakeCompletion final : public device::Completion {
@@ -172,6 +173,7 @@ class FakeExecutable final : public device::Executable {
   std::string without_forms;                       ///< An engine that exports none.
   std::shared_ptr<const std::atomic<int>> losses;  ///< Of the device.
   int lost_at = 0;                                 ///< Which of them is its end.
+  device::MemoryFigures figures;
 
   bool lost() const noexcept override { return *losses >= lost_at; }
   const std::vector<TensorDesc>& inputs() const noexcept override { return in; }
@@ -179,7 +181,7 @@ class FakeExecutable final : public device::Executable {
   device::Placement placement() const noexcept override { return device::Placement::kShared; }
   bool from_precompiled() const noexcept override { return precompiled; }
   device::EngineChoice engine() const override { return {engine_name, {}}; }
-  device::MemoryFigures memory() const override { return {1000, 300, 0}; }
+  device::MemoryFigures memory() const override { return figures; }
   Result<std::shared_ptr<device::Bindings>> new_bindings() override {
     return std::make_shared<FakeBindings>(in, out);
   }
@@ -273,6 +275,7 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
         options.engine == device::kSoonestEngine ? config.soonest : options.engine;
     executable->without_forms = config.soonest;
     executable->losses = losses;
+    executable->figures = config.figures;
     executable->lost_at = *losses + 1;
     executable->in = config.inputs;
     executable->out = config.outputs;

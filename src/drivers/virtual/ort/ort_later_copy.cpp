@@ -4,8 +4,10 @@
 
 #include "base/fork.h"
 #include "base/guard.h"
+#include "base/process/heap.h"
 #include "base/process/process_end.h"
 #include "base/thread.h"
+#include "corelane/base/clock.h"
 #include "corelane/base/log.h"
 
 namespace corelane::drivers::virtual_npu::ort {
@@ -15,7 +17,8 @@ constexpr std::string_view kPart = "virtual";
 
 }  // namespace
 
-OrtLaterCopy::OrtLaterCopy(Make make) : make_(std::move(make)), made_in_(fork_count()) {}
+OrtLaterCopy::OrtLaterCopy(Make make, bool is_large)
+    : make_(std::move(make)), is_large_(is_large), made_in_(fork_count()) {}
 
 OrtLaterCopy::~OrtLaterCopy() {
   std::thread ended;
@@ -26,6 +29,8 @@ OrtLaterCopy::~OrtLaterCopy() {
   }
   {
     const MutexLock lock(mutex_);
+    stop_ = true;
+    ended_.notify_all();
     ended = std::move(thread_);
   }
   if (ended.joinable()) ended.join();
@@ -62,15 +67,21 @@ void OrtLaterCopy::wait() {
 }
 
 void OrtLaterCopy::work() noexcept {
+  std::weak_ptr<const void> replaced;
   const Status made = no_throw("optimising a network", [&]() -> Status {
     const EngineVisit visit;  // exit() waits for it, or it is too late to begin.
     if (!visit || process_ending()) return error(Code::kCancelled, "the process ends");
-    return make_();
+    CORELANE_ASSIGN(replaced, make_());
+    return {};
   });
   if (made.ok()) done_.store(true, std::memory_order_release);
-  const MutexLock lock(mutex_);
+  MutexLock lock(mutex_);
   running_ = false;
   ended_.notify_all();
+  const bool trims =
+      made.ok() && is_large_ && await_end_of(replaced, stop_, lock.native(), ended_, *real_clock());
+  lock.unlock();
+  if (trims && !process_ending()) trim_heap();
 }
 
 }  // namespace corelane::drivers::virtual_npu::ort

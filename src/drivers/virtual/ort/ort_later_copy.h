@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "base/sync.h"
@@ -19,10 +20,12 @@ inline constexpr std::uint32_t kRunsBeforeOptimising = 3;
 /// call that is under way, but in a forked child, where there is none.
 class OrtLaterCopy {
  public:
-  using Make = std::function<Status()>;
+  /// Gives what the optimised session takes the place of.
+  using Make = std::function<Result<std::weak_ptr<const void>>()>;
   /// Where `make` fails it is not called again. It must not log, since a callback of the log could
-  /// end this object in its thread, and must not use this object.
-  explicit OrtLaterCopy(Make make);
+  /// end this object in its thread, and must not use this object. `is_large`: the memory of what is
+  /// replaced goes back to the system once nobody uses it.
+  OrtLaterCopy(Make make, bool is_large);
   ~OrtLaterCopy();
   OrtLaterCopy(const OrtLaterCopy&) = delete;
   OrtLaterCopy& operator=(const OrtLaterCopy&) = delete;
@@ -39,12 +42,14 @@ class OrtLaterCopy {
   void work() noexcept;
 
   const Make make_;
+  const bool is_large_;
   const std::uint64_t made_in_;  ///< fork_count().
   std::atomic<std::uint32_t> runs_{0};
   std::atomic<bool> done_{false};
   Mutex mutex_{LockRank::kLeaf};
   std::condition_variable ended_;
   bool running_ CORELANE_GUARDED_BY(mutex_) = false;
+  bool stop_ CORELANE_GUARDED_BY(mutex_) = false;
   std::thread thread_ CORELANE_GUARDED_BY(mutex_);
 };
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/process/heap.h"
 #include "corelane/device/soonest_engine.h"
 #include "corelane/tensor/value_type.h"
 #include "drivers/virtual/common/cpus.h"
@@ -178,14 +179,15 @@ Status OrtProgram::build() {
   CORELANE_ASSIGN(CopyPtr first, make_copy(patched, 1, true));
   CORELANE_TRY(describe_outputs(patched, first->session.get()));
   if (optimising_tells_more()) return build_optimised(patched);
-  later_ = std::make_unique<OrtLaterCopy>([this]() -> Status {
+  const auto optimise = [this]() -> Result<std::weak_ptr<const void>> {
     const OrtSilence silence;
     CORELANE_ASSIGN(const CopyPtr copy, optimised_copy(1));
     CopyPtr gone;  // Its session may end here, which takes a while.
     const MutexLock lock(mutex_);
     gone.swap(plain_);
-    return {};
-  });
+    return std::weak_ptr<const void>(gone);
+  };
+  later_ = std::make_unique<OrtLaterCopy>(optimise, constant_bytes_ >= kWorthATrim);
   const MutexLock lock(mutex_);
   plain_ = std::move(first);
   return {};
