@@ -1,4 +1,5 @@
 """The package and its process: import, the interpreter's lock, fork, Ctrl-C, exit."""
+import textwrap
 import threading
 import unittest
 
@@ -277,6 +278,39 @@ os._exit(0)
         for name, result in zip(self.CASES, children(codes)):
             with self.subTest(wait=name):
                 self.assertEqual(result, (0, f"interrupted {self.CASES[name][3]}\n", ""))
+
+    def test_ends_a_run_that_an_engine_computes(self):
+        """Products that take some ten seconds. ONNX Runtime stops between two of them, OpenVINO goes on to the end."""
+        code = """
+            from onnx import TensorProto, helper
+            size, products = 1500, 150
+            names = ["x", *(f"y{i}" for i in range(products))]
+            nodes = [helper.make_node("MatMul", [a, "x"], [b]) for a, b in zip(names, names[1:])]
+            value = helper.make_tensor_value_info
+            graph = helper.make_graph(nodes, "products", [value("x", TensorProto.FLOAT, [size, size])],
+                                      [value(names[-1], TensorProto.FLOAT, [size, size])])
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+            s = ort.InferenceSession(model.SerializeToString(), providers=["RKNPU2ExecutionProvider"],
+                                     provider_options=[{"device": "virtual:generic:1", "engine": ENGINE, "cache": 0}])
+            x = np.zeros((size, size), np.float32)
+            def interrupt():
+                global begin
+                begin = time.monotonic()
+                os.kill(os.getpid(), signal.SIGINT)
+            threading.Timer(0.5, interrupt).start()
+            try:
+                s.run(None, {"x": x})
+                print("went on")
+            except KeyboardInterrupt:
+                took = time.monotonic() - begin
+                print("interrupted" if took < PROMPT else f"after {took} s")
+            sys.stdout.flush()
+            os._exit(0)
+        """
+        for engine in ("onnxruntime", "openvino"):
+            with self.subTest(engine=engine):
+                done = child(f"ENGINE, PROMPT = {engine!r}, {PROMPT}\n" + textwrap.dedent(code))
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "interrupted\n", ""))
 
     def test_ends_a_wait_for_the_pace(self):
         ((code, out, err),) = children(["""

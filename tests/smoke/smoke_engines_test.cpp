@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <thread>
 
 #include "corelane/runtime/compile_chain.h"
@@ -258,6 +260,76 @@ TEST(SmokeEngines, ThreadsRunOnWhileTheEnginesAreTimed) {
     EXPECT_TRUE(context.run().ok());
   }
   ::setenv("CORELANE_TIME_ENGINES", "0", 1);
+}
+
+/// Element-wise operators over 256 K values: OpenVINO computes them in one pass, ONNX Runtime in
+/// one each, so that a program that begins on ONNX Runtime changes to OpenVINO. y = x * 1.5^12,
+/// nearly.
+std::string passes_model() {
+  OnnxBuilder model;
+  model.input("x", {1 << 18}).output("y", {1 << 18});
+  model.constant<float>("c", {}, testing::kOnnxFloat, {1.5F});
+  std::string last = "x";
+  for (int i = 0; i < 12; ++i) {
+    const std::string product = "p" + std::to_string(i);
+    const std::string next = i == 11 ? "y" : "a" + std::to_string(i);
+    model.node("Mul", {last, "c"}, {product}).node("Abs", {product}, {next});
+    last = next;
+  }
+  return model.build("passes");
+}
+
+/// Runs of one thread in turn, waited for and submitted, until `changed` and 20 times after that.
+/// Returns how many were not right, or not called back exactly once.
+int run_until(const Program& program, float value, const std::function<bool()>& changed,
+              std::atomic<int>& runs) {
+  constexpr int kMostRuns = 100'000;
+  Context context = program.new_context().value();
+  const std::vector<float> x(1 << 18, value);
+  const float expected = value * std::pow(1.5F, 12.0F);
+  int wrong = context.bind_input(0, in_view(x, Shape{1 << 18})).ok() ? 0 : 1;
+  for (int i = 0, after = 0; after < 20; ++i) {
+    if (i == kMostRuns) return wrong + 1;
+    if (changed()) ++after;
+    std::atomic<int> called{0};
+    Status status;
+    if (i % 2 == 0) {
+      status = context.run();
+      ++called;
+    } else if (auto inference = context.submit()) {
+      inference->on_done([&called](const Status&) { ++called; });
+      status = inference->wait();
+      while (called == 0) std::this_thread::yield();
+    }
+    ++runs;
+    if (!status.ok() || called != 1) {
+      ++wrong;
+      continue;
+    }
+    const std::vector<float> y = floats_of(*context.output(0));
+    for (const float each : {y.front(), y[y.size() / 2], y.back()})
+      if (std::abs(each - expected) > 1e-4F * expected) ++wrong;
+  }
+  return wrong;
+}
+
+TEST(SmokeEngines, SubmittedRunsAreRightAndEndOnceWhileTheEngineChanges) {
+  ::setenv("CORELANE_TIME_ENGINES", "1", 1);
+  const Program program = load(passes_model(), on(own_device()));
+  ASSERT_TRUE(program.engine().engine.starts_with("ONNX Runtime ")) << program.engine().engine;
+  std::atomic<int> wrong{0};
+  std::atomic<int> runs{0};
+  std::vector<std::thread> threads;
+  for (int t = 1; t <= 8; ++t)
+    threads.emplace_back([&, t] {
+      const auto changed = [&] { return program.engine().engine.starts_with("OpenVINO "); };
+      wrong += run_until(program, static_cast<float>(t), changed, runs);
+    });
+  for (auto& thread : threads) thread.join();
+  ::setenv("CORELANE_TIME_ENGINES", "0", 1);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GE(runs, 8 * 20);
+  EXPECT_TRUE(program.engine().engine.starts_with("OpenVINO ")) << program.engine().why;
 }
 
 /// OpenVINO, which is loaded for a comparison, has just begun to load; a user's thread loads it for
