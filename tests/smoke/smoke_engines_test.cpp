@@ -112,6 +112,36 @@ TEST(SmokeEngines, AQuantizedConstantIsWhatItStandsFor) {
   }
 }
 
+// OpenVINO read the input where the output was to be written, and wrote over the caller's input.
+TEST(SmokeEngines, AnOutputThatIsAnInputIsRightAndTheInputStays) {
+  const std::string model = OnnxBuilder()
+                                .input("x", {4})
+                                .output("z", {4})
+                                .output("x", {4})
+                                .output("y", {4})
+                                .node("Identity", {"x"}, {"z"})
+                                .node("Abs", {"x"}, {"y"})
+                                .build("passed");
+  const Program program = load(model, on(own_device()));
+  Context context = program.new_context().value();
+  const std::vector<float> given = {-1, 2, -3, 4};
+  const std::vector<float> x = given;
+  ASSERT_TRUE(context.bind_input(0, in_view(x, Shape{4})).ok());
+  for (int run = 0; run < 3; ++run) {
+    ASSERT_TRUE(context.run().ok());
+    EXPECT_EQ(floats_of(*context.output(0)), given);
+    EXPECT_EQ(floats_of(*context.output(1)), given);
+    EXPECT_EQ(floats_of(*context.output(2)), (std::vector<float>{1, 2, 3, 4}));
+    EXPECT_EQ(x, given);
+  }
+  LoadOptions options = on(own_device());
+  options.engine = "openvino";
+  const auto refused = Program::load(as_byte_span(model), options);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("output x"), std::string::npos)
+      << refused.error().message();
+}
+
 TEST(SmokeEngines, TheFirstEngineAloneRefusesIntegersBeyond32Bits) {
   LoadOptions options = on(own_device());
   options.engine = "openvino";

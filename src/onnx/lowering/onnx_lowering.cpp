@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "base/guard.h"
@@ -42,7 +45,7 @@ namespace {
 ///  10 verdicts on element types that end the process
 ///  11 verdicts on loops that may make no round, and ranges of floats without elements
 ///  12 a verdict on outputs that are quantized constants; sizes of Flatten without elements
-///  13 sums, means and extremes of one operand
+///  13 sums, means and extremes of one operand; a verdict on outputs that are inputs
 constexpr std::array kLowerings{Lowering{"openvino", 13}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made
@@ -77,6 +80,18 @@ std::string text_constant(::onnx::ModelProto& model) {
   return found;
 }
 
+/// The first output that is an input of the network: the engine takes the two for one tensor, so
+/// that it reads the input where the result is to be written, and writes over the input.
+std::optional<ImportFinding> passed_input(const ::onnx::GraphProto& graph) {
+  std::unordered_set<std::string_view> inputs;
+  for (const auto& input : graph.input()) inputs.insert(input.name());
+  for (const auto& output : graph.output())
+    if (inputs.contains(output.name()))
+      return ImportFinding{ImportFinding::Kind::kWarning, output.name(), "output",
+                           "it is an input, which the engine writes over"};
+  return std::nullopt;
+}
+
 /// The first reason stays: it names a node.
 void add_reason(RewriteReport& report, ImportFinding finding, std::string reason) {
   if (report.unfit.empty()) report.unfit = std::move(reason);
@@ -94,10 +109,12 @@ Result<RewriteReport> lower_model(::onnx::ModelProto& model, ByteSpan constants,
   rename_shadows(*model.mutable_graph(), renamed);
   const auto unchecked = unchecked_values(model.graph());
   const auto constant = quantized_constant(model.graph());
+  const auto passed = passed_input(model.graph());
   const std::string text = text_constant(model);
   CORELANE_ASSIGN(RewriteReport report, rewrite(model, constants, rules->nodes));
   if (unchecked) add_reason(report, *unchecked, text_of(*unchecked));
   if (constant) add_reason(report, *constant, text_of(*constant));
+  if (passed) add_reason(report, *passed, text_of(*passed));
   if (!text.empty()) add_reason(report, {ImportFinding::Kind::kWarning, "", "network", text}, text);
   report.findings.insert(report.findings.begin(), renamed.begin(), renamed.end());
   report.unfit = one_line(report.unfit);

@@ -281,6 +281,20 @@ TEST(OnnxLowering, BytesAndRevisionsThatItCannotServeAreRefused) {
             Code::kInvalidArgument);
 }
 
+TEST(OnnxLowering, OutputsThatAreInputsAreForTheOtherEngine) {
+  TestModel m;
+  m.input("x", {2}).output("y", {2}).output("x", {2});
+  m.node("Relu", {"x"}, {"y"});
+  const auto imported = m.import();
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(imported->lowered[0].unfit,
+            "output x (output): it is an input, which the engine writes over");
+  TestModel copied;
+  copied.input("x", {2}).output("y", {2});
+  copied.node("Identity", {"x"}, {"y"});
+  EXPECT_EQ(copied.import()->lowered[0].unfit, "");
+}
+
 TEST(OnnxLowering, OutputsThatAreQuantizedConstantsAreForTheOtherEngine) {
   const auto verdict_on = [](const std::string& value, bool after = false) {
     TestModel m;
