@@ -12,20 +12,29 @@ namespace corelane {
 /// So a child that was forked meanwhile does not wait for a thread that it does not have.
 class TensorPool::Blocks {
  public:
-  /// Null where there is none of this size.
-  std::shared_ptr<void> take(std::size_t size) {
-    if (!mutex_.try_lock()) return nullptr;
+  struct Block {
     std::shared_ptr<void> memory;
+    std::size_t size = 0;
+  };
+
+  /// The smallest that fits; without memory where none does, or only one far too large.
+  Block take(std::size_t size) {
+    if (!mutex_.try_lock()) return {};
+    Block taken;
     const auto end = idle_.begin() + static_cast<std::ptrdiff_t>(count_);
-    const auto found = std::ranges::find(idle_.begin(), end, size, &Block::size);
-    if (found != end) {
-      memory = std::move(found->memory);
-      std::move(found + 1, end, found);
+    auto best = end;
+    for (auto block = idle_.begin(); block != end; ++block)
+      if (block->size >= size && block->size - size <= size / kSpare &&
+          (best == end || block->size < best->size))
+        best = block;
+    if (best != end) {
+      taken = std::move(*best);
+      std::move(best + 1, end, best);
       --count_;
-      bytes_ -= size;
+      bytes_ -= taken.size;
     }
     mutex_.unlock();
-    return memory;
+    return taken;
   }
   /// Memory that is not kept is freed after the lock.
   void give_back(std::shared_ptr<void> memory, std::size_t size) noexcept {
@@ -49,11 +58,6 @@ class TensorPool::Blocks {
   }
 
  private:
-  struct Block {
-    std::shared_ptr<void> memory;
-    std::size_t size = 0;
-  };
-
   Mutex mutex_{LockRank::kLeaf};
   /// The first `count_`, the one that was freed first in front.
   std::array<Block, kMostIdleBlocks> idle_ CORELANE_GUARDED_BY(mutex_);
@@ -66,18 +70,19 @@ TensorPool::TensorPool() : blocks_(std::make_shared<Blocks>()) {}
 Result<Tensor> TensorPool::allocate(std::string name, DType dtype, Shape shape) {
   const auto size = storage_bytes(shape, dtype, {});
   if (!size || *size < kFrom) return Tensor::allocate(std::move(name), dtype, std::move(shape));
-  std::shared_ptr<void> memory = blocks_->take(*size);
+  auto [memory, capacity] = blocks_->take(*size);
   if (memory == nullptr) {
     CORELANE_ASSIGN(Tensor fresh, Tensor::allocate(name, dtype, shape));
     memory = std::move(fresh.data);
+    capacity = *size;
   }
   void* const data = memory.get();
   // The last user of the tensor gives its memory back, where the pool still lives.
   std::shared_ptr<void> lent(data,
-                             [memory = std::move(memory), size = *size,
+                             [memory = std::move(memory), capacity = capacity,
                               blocks = std::weak_ptr<Blocks>(blocks_)](void*) mutable noexcept {
                                if (const auto pool = blocks.lock())
-                                 pool->give_back(std::move(memory), size);
+                                 pool->give_back(std::move(memory), capacity);
                              });
   return Tensor{std::move(name), dtype, std::move(shape), {}, {}, std::move(lent), *size};
 }

@@ -11,7 +11,7 @@
 namespace corelane {
 
 /// A result of some megabytes costs a page fault for each page when its memory is fresh from the
-/// system. This pool keeps what users have freed for the next result of the same size. Any thread.
+/// system. This pool keeps what users have freed for the next result of about the size. Any thread.
 /// Tensors may outlive the pool, and be freed in any thread.
 class TensorPool {
  public:
@@ -20,6 +20,9 @@ class TensorPool {
   /// What the pool keeps at most for later; the oldest goes first.
   static constexpr std::size_t kMostIdleBytes = std::size_t{64} << 20;
   static constexpr std::size_t kMostIdleBlocks = 16;
+  /// A tensor may get memory that is larger by this part of its size: where shapes vary, as widths
+  /// of text do, hardly two results have the same one.
+  static constexpr std::size_t kSpare = 2;
 
   TensorPool();
   /// As Tensor::allocate().

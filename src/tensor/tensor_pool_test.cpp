@@ -38,6 +38,26 @@ TEST(TensorPool, MemoryThatAUserFreedServesTheNextTensorOfTheSize) {
   EXPECT_EQ(pool.idle_bytes(), 0U);
 }
 
+TEST(TensorPool, TheSmallestThatFitsIsTakenAndNoneThatIsFarTooLarge) {
+  TensorPool pool;
+  const auto place_of = [&](std::int64_t floats) { return tensor_of(pool, floats).data.get(); };
+  constexpr std::int64_t kLarge = kFloats * 3 / 2;
+  const Tensor held = tensor_of(pool, kFloats);
+  void* const large = place_of(kLarge);
+  EXPECT_EQ(place_of(kFloats + 1), large);
+  EXPECT_EQ(pool.idle_bytes(), kLarge * sizeof(float)) << "its whole memory comes back";
+  {
+    const Tensor first = tensor_of(pool, kLarge);
+    const Tensor second = tensor_of(pool, kFloats + 8);
+  }
+  EXPECT_EQ(place_of(kLarge), large);
+  EXPECT_NE(place_of(kFloats + 1), large) << "a smaller one fits";
+  EXPECT_NE(place_of(kFloats), large);
+  TensorPool other;
+  void* const far = tensor_of(other, kLarge + 1).data.get();
+  EXPECT_NE(tensor_of(other, kFloats).data.get(), far) << "a third of it would lie idle";
+}
+
 TEST(TensorPool, SmallTensorsAreTheHeaps) {
   TensorPool pool;
   tensor_of(pool, kFloats - 1) = {};

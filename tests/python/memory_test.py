@@ -7,7 +7,7 @@ import unittest
 import numpy as np
 
 import corelane as ort
-from python_support import NPU, X, Y, relu_model, session
+from python_support import NPU, X, Y, child, relu_model, session
 
 BIG = (1, 1 << 20)
 
@@ -360,6 +360,40 @@ class Types(unittest.TestCase):
             with self.assertRaises(RuntimeError) as caught:
                 made.run(None, {"x": X.astype(kind)})
             self.assertIn(name, str(caught.exception))
+
+
+class Shapes(unittest.TestCase):
+    def test_memory_stays_where_shapes_keep_changing(self):
+        """Two products with up to 8 MB between them, in 280 sizes in turn."""
+        done = child("""
+            from onnx import TensorProto, helper, numpy_helper
+            rng = np.random.default_rng(3)
+            weights = [numpy_helper.from_array(rng.normal(size=size).astype(np.float32), name)
+                       for name, size in (("w", (256, 1024)), ("v", (1024, 256)))]
+            nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Sigmoid", ["a"], ["b"]),
+                     helper.make_node("MatMul", ["b", "v"], ["y"])]
+            value = helper.make_tensor_value_info
+            graph = helper.make_graph(nodes, "sizes", [value("x", TensorProto.FLOAT, ["n", 256])],
+                                      [value("y", TensorProto.FLOAT, ["n", 256])], weights)
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+            s = ort.InferenceSession(model.SerializeToString(), providers=["RKNPU2ExecutionProvider"],
+                                     provider_options=[{"device": "virtual:generic:1", "engine": "onnxruntime"}])
+            def private_mb():
+                with open("/proc/self/status") as status:
+                    return int(next(line for line in status if line.startswith("RssAnon")).split()[1]) / 1024
+            def run(n):
+                s.run(None, {"x": np.zeros((int(n), 256), np.float32)})
+            run(2000)
+            sizes = rng.permutation(np.arange(1, 2000, 7))
+            for n in sizes[:120]:
+                run(n)
+            before = private_mb()
+            for n in sizes[120:]:
+                run(n)
+            print("grown by", private_mb() - before)
+        """)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertLess(float(done.stdout.split()[-1]), 8)
 
 
 if __name__ == "__main__":
