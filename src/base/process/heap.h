@@ -11,12 +11,13 @@
 
 namespace corelane {
 
-/// Bytes of constants of a program from which on what its compilation frees is worth trim_heap().
+/// Bytes that a program takes from which on what it frees is worth trim_heap().
 inline constexpr std::size_t kWorthATrim = std::size_t{4} << 20;
 
 /// Gives the pages of the heap in which nothing is left back to the system, as malloc_trim(3) does:
-/// what a compilation took and freed stays with the process else. It takes the heap's locks, for
-/// milliseconds where the heap is large, so it is for threads in the background. Any thread.
+/// what a compilation took and freed stays with the process else. It takes the heap's locks, some
+/// 2 ms for a heap of 100 MB, so it is for what takes long anyway. Nothing where the heap is in
+/// very many pieces, of which each could cost a call of the system. Any thread.
 CORELANE_API void trim_heap() noexcept;
 
 /// Waits until nobody holds `object`, so that its memory may go back: looks ten times a second, for

@@ -233,8 +233,7 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
       running = false;
       changed.notify_all();
     }
-    if (parts.constant_bytes >= kWorthATrim && await_end_of_loser() && !process_ending())
-      trim_heap();
+    if (frees_much && await_end_of_loser() && !process_ending()) trim_heap();
   }
 
   /// The engine that lost is in use until each context has run once more. False where this object
@@ -265,13 +264,17 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     log::debug("runtime", "program '{}' runs on {}: {} takes {:.2f} of the time of {}", parts.name,
                verdict.engine, parts.other_engine, ratio, parts.first_engine);
     if (stopped()) return error(Code::kCancelled, "the program ended");
+    frees_much = first->memory().total() + other->memory().total() >= kWorthATrim;
     loser = faster ? first : other;
     parts.done(verdict, faster ? other : nullptr);
     return {};
   }
 
   const Parts parts;
-  std::weak_ptr<device::Executable> loser;  ///< Of the trial's thread.
+  // Of the trial's thread.
+  std::weak_ptr<device::Executable> loser;
+  bool frees_much = false;
+
   std::atomic<bool> over{false};
   const std::uint64_t made_in = fork_count();
   Mutex mutex{LockRank::kBatchForms};

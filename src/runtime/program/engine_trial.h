@@ -79,8 +79,7 @@ class EngineTrial {
   };
   struct Parts {
     std::shared_ptr<device::Device> device;
-    std::string name;  ///< Of the program, for the log.
-    std::size_t constant_bytes = 0;
+    std::string name;          ///< Of the program, for the log.
     std::string first_engine;  ///< In use.
     std::string other_engine;
     /// The executable in use. Called in the trial's thread, as the two below; without a lock.

@@ -261,7 +261,6 @@ void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done)
   EngineTrial::Parts parts;
   parts.device = device_;
   parts.name = description_.name;
-  parts.constant_bytes = description_.constant_bytes;
   parts.first_engine = engines[on_first ? 0 : 1];
   parts.other_engine = engines[on_first ? 1 : 0];
   parts.first = [this] { return first().executable; };
@@ -510,7 +509,7 @@ Result<bool> ExecutableSet::is_worth_it(const std::shared_ptr<device::Executable
 Result<bool> ExecutableSet::add_form(const std::shared_ptr<FormUse>& use,
                                      StaticForms::Inputs inputs) {
   auto added = make_form(use, std::move(inputs));
-  if (description_.constant_bytes >= kWorthATrim) trim_heap();
+  if (first().executable->memory().total() >= kWorthATrim) trim_heap();
   return added;
 }
 

@@ -67,10 +67,17 @@ class CompiledCopy {
   /// One for each stream. Who holds one while the engine runs has a stream to itself, and the next
   /// holder sees what the last one has said of the copy.
   std::counting_semaphore<>& streams() const noexcept { return streams_; }
+  /// True at its first call, where the copy is large: for its first run, in which the engine packs
+  /// constants by way of memory that it frees.
+  bool is_first_run() const noexcept {
+    return !has_run_.exchange(true, std::memory_order_relaxed) && heap_growth_ >= kLarge;
+  }
   /// Walks the engine's graph at the first call (some ms for a large network).
   Figures figures() const;
 
  private:
+  static constexpr std::size_t kLarge = std::size_t{1} << 20;
+
   ov::CompiledModel model_;
   CopySettings settings_;
   std::shared_ptr<const Blob> blob_;  ///< Null when it was compiled from the network.
@@ -79,6 +86,7 @@ class CompiledCopy {
   std::set<std::string> in_place_;  ///< Names of constants that lie in the image.
   mutable AbandonedRuns abandoned_;
   mutable std::atomic<bool> spoilt_{false};
+  mutable std::atomic<bool> has_run_{false};
   mutable std::counting_semaphore<> streams_;
   mutable std::once_flag measured_;
   mutable Figures figures_;

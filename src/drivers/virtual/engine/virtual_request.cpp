@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/process/heap.h"
 #include "corelane/base/log.h"
 #include "drivers/virtual/common/heap_growth.h"
 #include "drivers/virtual/common/request_errors.h"
@@ -300,7 +301,9 @@ class VirtualRequest final : public device::LaneRequest {
 
   Status infer() {
     state_.store(State::kRunning, std::memory_order_release);
+    const bool is_first = copy_->is_first_run();
     Status status = program_->may_end_early() ? infer_now() : infer_on_a_stream();
+    if (is_first) trim_heap();
     if (state_.exchange(State::kIdle) == State::kAbandoned) copy_->abandoned().end();
     return status;
   }

@@ -17,8 +17,7 @@ constexpr std::string_view kPart = "virtual";
 
 }  // namespace
 
-OrtLaterCopy::OrtLaterCopy(Make make, bool is_large)
-    : make_(std::move(make)), is_large_(is_large), made_in_(fork_count()) {}
+OrtLaterCopy::OrtLaterCopy(Make make) : make_(std::move(make)), made_in_(fork_count()) {}
 
 OrtLaterCopy::~OrtLaterCopy() {
   std::thread ended;
@@ -67,7 +66,7 @@ void OrtLaterCopy::wait() {
 }
 
 void OrtLaterCopy::work() noexcept {
-  std::weak_ptr<const void> replaced;
+  Replaced replaced;
   const Status made = no_throw("optimising a network", [&]() -> Status {
     const EngineVisit visit;  // exit() waits for it, or it is too late to begin.
     if (!visit || process_ending()) return error(Code::kCancelled, "the process ends");
@@ -78,8 +77,8 @@ void OrtLaterCopy::work() noexcept {
   MutexLock lock(mutex_);
   running_ = false;
   ended_.notify_all();
-  const bool trims =
-      made.ok() && is_large_ && await_end_of(replaced, stop_, lock.native(), ended_, *real_clock());
+  const bool trims = replaced.is_large &&
+                     await_end_of(replaced.session, stop_, lock.native(), ended_, *real_clock());
   lock.unlock();
   if (trims && !process_ending()) trim_heap();
 }

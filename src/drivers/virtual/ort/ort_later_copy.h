@@ -20,12 +20,15 @@ inline constexpr std::uint32_t kRunsBeforeOptimising = 3;
 /// call that is under way, but in a forked child, where there is none.
 class OrtLaterCopy {
  public:
-  /// Gives what the optimised session takes the place of.
-  using Make = std::function<Result<std::weak_ptr<const void>>()>;
+  /// What the optimised session takes the place of.
+  struct Replaced {
+    std::weak_ptr<const void> session;
+    bool is_large = false;  ///< Its memory goes back to the system once nobody uses it.
+  };
+  using Make = std::function<Result<Replaced>()>;
   /// Where `make` fails it is not called again. It must not log, since a callback of the log could
-  /// end this object in its thread, and must not use this object. `is_large`: the memory of what is
-  /// replaced goes back to the system once nobody uses it.
-  OrtLaterCopy(Make make, bool is_large);
+  /// end this object in its thread, and must not use this object.
+  explicit OrtLaterCopy(Make make);
   ~OrtLaterCopy();
   OrtLaterCopy(const OrtLaterCopy&) = delete;
   OrtLaterCopy& operator=(const OrtLaterCopy&) = delete;
@@ -42,7 +45,6 @@ class OrtLaterCopy {
   void work() noexcept;
 
   const Make make_;
-  const bool is_large_;
   const std::uint64_t made_in_;  ///< fork_count().
   std::atomic<std::uint32_t> runs_{0};
   std::atomic<bool> done_{false};

@@ -179,15 +179,15 @@ Status OrtProgram::build() {
   CORELANE_ASSIGN(CopyPtr first, make_copy(patched, 1, true));
   CORELANE_TRY(describe_outputs(patched, first->session.get()));
   if (optimising_tells_more()) return build_optimised(patched);
-  const auto optimise = [this]() -> Result<std::weak_ptr<const void>> {
+  later_ = std::make_unique<OrtLaterCopy>([this]() -> Result<OrtLaterCopy::Replaced> {
     const OrtSilence silence;
     CORELANE_ASSIGN(const CopyPtr copy, optimised_copy(1));
+    const bool is_large = memory().total() >= kWorthATrim;
     CopyPtr gone;  // Its session may end here, which takes a while.
     const MutexLock lock(mutex_);
     gone.swap(plain_);
-    return std::weak_ptr<const void>(gone);
-  };
-  later_ = std::make_unique<OrtLaterCopy>(optimise, constant_bytes_ >= kWorthATrim);
+    return OrtLaterCopy::Replaced{gone, is_large};
+  });
   const MutexLock lock(mutex_);
   plain_ = std::move(first);
   return {};
