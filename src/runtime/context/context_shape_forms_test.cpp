@@ -18,16 +18,16 @@ namespace corelane {
 namespace {
 
 using runtime::kMostShapeForms;
-using runtime::kRunsBeforeForm;
 using std::chrono::milliseconds;
 using testing::floats_of;
 using testing::view_of;
 
 const Shape kOpenColumns{1, Shape::kOpen};
+constexpr std::uint64_t kRunsBeforeForm = runtime::kRunsBeforeForm;
 
 /// x [1, n] -> y on a device whose static forms take 6 us, and its open ones 10.
 struct ShapeBench {
-  explicit ShapeBench(const LoadOptions& options = {}, testing::FakeConfig config = plain(),
+  explicit ShapeBench(const LoadOptions& options = {}, const testing::FakeConfig& config = plain(),
                       std::size_t constants = 0)
       : setup(prepared(config), description(config, constants), options) {
     setup.device->open_run_time = milliseconds(10);
