@@ -462,21 +462,26 @@ Result<std::size_t> ExecutableSet::room_for_form(const FormUse& use) {
 }
 
 /// A static form of open dimensions is a second compiled network, and nobody has asked for it: it
-/// counts with all that it takes beside the image.
+/// counts with all that it takes beside the image. Its code is measured by the heap, on which
+/// others may allocate meanwhile: that alone refuses no form for good.
 Result<std::size_t> ExecutableSet::size_of_form(const device::Executable& form) {
   const std::size_t constants = description_.constant_bytes;
   const std::size_t copies = form_copies(form.placement(), device_->info().cores.size(), constants);
   if (!forms_->rule().open_ended) return copies;
-  const std::size_t total = form.memory().total();
-  const std::size_t held = std::max(copies, total - std::min(total, constants));
+  const device::MemoryFigures figures = form.memory();
+  const auto beside_image = [&](std::size_t bytes) {
+    return std::max(copies, bytes - std::min(bytes, constants));
+  };
+  const std::size_t least = beside_image(figures.weights + figures.internal);
+  const std::size_t held = beside_image(figures.total());
   const std::size_t budget = base_.replicate_limit;
   const MutexLock lock(mutex_);
-  least_form_ = least_form_ == 0 ? held : std::min(least_form_, held);
-  if (held > budget)
+  least_form_ = least_form_ == 0 ? least : std::min(least_form_, least);
+  if (least > budget)
     return error(Code::kUnsupported,
                  "it takes {} bytes, more than replicate_limit ({} bytes) allows; raise that, or "
                  "leave the form for all shapes alone with static_forms=0",
-                 held, budget);
+                 least, budget);
   if (held > budget - std::min(budget, copies_taken())) return no_room(held, budget);
   return held;
 }

@@ -166,7 +166,7 @@ class ExecutableSet {
   bool engines_change_ = false;  ///< Constant once prepare_first() has begun.
   std::optional<EngineVerdict> verdict_ CORELANE_GUARDED_BY(mutex_);  ///< Of the last trial.
   std::atomic<std::uint64_t> generation_{0};
-  /// Bytes that the smallest static form took, of those that were measured; 0 before.
+  /// Bytes that the smallest static form takes at least, of those that were made; 0 before.
   std::size_t least_form_ CORELANE_GUARDED_BY(mutex_) = 0;
   std::string form_engine_;               ///< As device::PrepareOptions::engine.
   std::vector<TensorDesc> open_outputs_;  ///< Of a program with shape forms.
