@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
 #include <thread>
 
 #include "corelane/runtime/compile_chain.h"
@@ -125,7 +124,7 @@ TEST(SmokeEngines, AnOutputThatIsAnInputIsRightAndTheInputStays) {
   const Program program = load(model, on(own_device()));
   Context context = program.new_context().value();
   const std::vector<float> given = {-1, 2, -3, 4};
-  const std::vector<float> x = given;
+  const std::vector<float> x = {-1, 2, -3, 4};  // Its own memory, which is written over or not.
   ASSERT_TRUE(context.bind_input(0, in_view(x, Shape{4})).ok());
   for (int run = 0; run < 3; ++run) {
     ASSERT_TRUE(context.run().ok());
@@ -309,18 +308,16 @@ std::string passes_model() {
   return model.build("passes");
 }
 
-/// Runs of one thread in turn, waited for and submitted, until `changed` and 20 times after that.
+/// Runs of one thread in turn, waited for and submitted, until `over` and 20 times after that.
 /// Returns how many were not right, or not called back exactly once.
-int run_until(const Program& program, float value, const std::function<bool()>& changed,
+int run_until(const Program& program, float value, const std::atomic<bool>& over,
               std::atomic<int>& runs) {
-  constexpr int kMostRuns = 100'000;
   Context context = program.new_context().value();
   const std::vector<float> x(1 << 18, value);
   const float expected = value * std::pow(1.5F, 12.0F);
   int wrong = context.bind_input(0, in_view(x, Shape{1 << 18})).ok() ? 0 : 1;
   for (int i = 0, after = 0; after < 20; ++i) {
-    if (i == kMostRuns) return wrong + 1;
-    if (changed()) ++after;
+    if (over) ++after;
     std::atomic<int> called{0};
     Status status;
     if (i % 2 == 0) {
@@ -343,23 +340,36 @@ int run_until(const Program& program, float value, const std::function<bool()>& 
   return wrong;
 }
 
-TEST(SmokeEngines, SubmittedRunsAreRightAndEndOnceWhileTheEngineChanges) {
-  ::setenv("CORELANE_TIME_ENGINES", "1", 1);
-  const Program program = load(passes_model(), on(own_device()));
-  ASSERT_TRUE(program.engine().engine.starts_with("ONNX Runtime ")) << program.engine().engine;
-  std::atomic<int> wrong{0};
+/// Eight threads run until the engines have been compared, and after that. True where the engine
+/// has changed: while all CPUs are busy a comparison may come out otherwise.
+bool change_while_threads_run(const Program& program, std::atomic<int>& wrong) {
+  constexpr int kRunsUntilItHasBegun = 100;
+  std::atomic<bool> over{false};
   std::atomic<int> runs{0};
   std::vector<std::thread> threads;
   for (int t = 1; t <= 8; ++t)
-    threads.emplace_back([&, t] {
-      const auto changed = [&] { return program.engine().engine.starts_with("OpenVINO "); };
-      wrong += run_until(program, static_cast<float>(t), changed, runs);
-    });
+    threads.emplace_back(
+        [&, t] { wrong += run_until(program, static_cast<float>(t), over, runs); });
+  while (runs < kRunsUntilItHasBegun) std::this_thread::yield();
+  program.wait_engines();
+  over = true;
   for (auto& thread : threads) thread.join();
+  return program.engine().engine.starts_with("OpenVINO ");
+}
+
+TEST(SmokeEngines, SubmittedRunsAreRightAndEndOnceWhileTheEngineChanges) {
+  ::setenv("CORELANE_TIME_ENGINES", "1", 1);
+  const std::string model = passes_model();
+  std::atomic<int> wrong{0};
+  bool changed = false;
+  for (int attempt = 0; attempt < 10 && !changed; ++attempt) {
+    const Program program = load(model, on(own_device()));
+    ASSERT_TRUE(program.engine().engine.starts_with("ONNX Runtime ")) << program.engine().engine;
+    changed = change_while_threads_run(program, wrong);
+  }
   ::setenv("CORELANE_TIME_ENGINES", "0", 1);
   EXPECT_EQ(wrong, 0);
-  EXPECT_GE(runs, 8 * 20);
-  EXPECT_TRUE(program.engine().engine.starts_with("OpenVINO ")) << program.engine().why;
+  EXPECT_TRUE(changed);
 }
 
 /// OpenVINO, which is loaded for a comparison, has just begun to load; a user's thread loads it for
