@@ -64,8 +64,8 @@ Status Fence::status() const {
   return impl_->status;
 }
 
+/// Never without the lock: who returns may destroy the fence, so signal() must have left it.
 bool Fence::wait(TimePoint until) const {
-  if (signalled()) return true;
   MutexLock lock(impl_->mutex);
   while (!signalled())
     if (!impl_->clock->wait_until(lock.native(), impl_->changed, until)) return signalled();
