@@ -66,7 +66,10 @@ TEST(RealClock, TimersRunInOrderOfTimeThenOfCreation) {
   std::vector<int> order;
   // Not a future: its wait is out of sight of the thread sanitizer of clang.
   std::latch done(1);
-  const TimePoint t = real_clock()->now() + 2ms;
+  // The timer thread waits until all are there: this thread may be interrupted between two.
+  std::latch all_there(1);
+  const TimePoint t = real_clock()->now();
+  real_clock()->call_at(t - 1us, [&] { all_there.wait(); });
   real_clock()->call_at(t + 2us, [&] {
     order.push_back(4);
     done.count_down();
@@ -74,6 +77,7 @@ TEST(RealClock, TimersRunInOrderOfTimeThenOfCreation) {
   real_clock()->call_at(t, [&] { order.push_back(1); });
   real_clock()->call_at(t + 1us, [&] { order.push_back(2); });
   real_clock()->call_at(t + 1us, [&] { order.push_back(3); });
+  all_there.count_down();
   done.wait();
   EXPECT_THAT(order, ElementsAre(1, 2, 3, 4));
 }
