@@ -6,10 +6,9 @@ session is made until it has run for a while and what works in the background ha
 session of one core, and has run a tiny network on its engines before, so that their libraries do not count.
 Ours runs the model as it is, with each engine named and with the choice left to it, in a process that has no
 compile cache, in one that writes the program there and in one that finds it, without static forms and, at last,
-with them; its rival
-is onnxruntime with one thread, or OpenVINO with one stream of one thread. `auto` is held against the engine
-that it has chosen. Answers are compared first; a second process of the rival is the A/A control; figures are
-medians of ratios of processes, in random order, with a bootstrap interval.
+with them; its rival is onnxruntime with one thread, or OpenVINO with one stream of one thread. `auto` is held
+against the engine that it has chosen. Answers are compared first; a second process of the rival is the A/A
+control; figures are medians of ratios of processes, in random order, with a bootstrap interval.
 """
 import argparse
 import io

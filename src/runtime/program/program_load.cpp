@@ -286,25 +286,33 @@ void time_engines(ProgramState& state, const LoadOptions& options,
   if (times_engines(options)) state.executables->time_engines(std::move(done));
 }
 
-/// Adds the compiled forms of a program to its entry of the cache, which has none yet.
-Status add_forms(const CompileCache& cache, const std::string& key, const ExecutableSet& set) {
-  if (set.from_precompiled()) return {};  // They come from there.
-  // First: an engine without such forms says so at once, and the entry, which may be large, is not
-  // read.
-  CORELANE_ASSIGN(const auto forms, set.export_all());
-  const std::shared_ptr<const ProgramFile> file = cache.find(key);
-  if (file == nullptr) return error(Code::kNotFound, "the cache has the program no longer");
-  ProgramWriter writer(file->description());
-  for (std::size_t i = 0; i < file->segments().size(); ++i) {
-    const SegmentInfo& segment = file->segments()[i];
+using CompiledForms = std::vector<device::Executable::Precompiled>;
+
+/// Writes `file`, an entry of the cache, again with these forms, where it has none yet.
+Status write_forms(const CompileCache& cache, const std::string& key, const ProgramFile& file,
+                   const CompiledForms& forms) {
+  ProgramWriter writer(file.description());
+  for (std::size_t i = 0; i < file.segments().size(); ++i) {
+    const SegmentInfo& segment = file.segments()[i];
     if (segment.kind == SegmentKind::kPrecompiled) return {};
-    CORELANE_ASSIGN(const ByteSpan bytes, file->segment(i));
+    CORELANE_ASSIGN(const ByteSpan bytes, file.segment(i));
     writer.add_segment(segment.kind, segment.tag, bytes);
   }
   for (const auto& form : forms)
     writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
   CORELANE_ASSIGN(const ByteVector bytes, writer.finish());
   return cache.store(key, bytes);
+}
+
+/// Adds the compiled forms of a program to its entry of the cache.
+Status add_forms(const CompileCache& cache, const std::string& key, const ExecutableSet& set) {
+  if (set.from_precompiled()) return {};  // They come from there.
+  // First: an engine without such forms says so at once, and the entry, which may be large, is not
+  // read.
+  CORELANE_ASSIGN(const CompiledForms forms, set.export_all());
+  const std::shared_ptr<const ProgramFile> file = cache.find(key);
+  if (file == nullptr) return error(Code::kNotFound, "the cache has the program no longer");
+  return write_forms(cache, key, *file, forms);
 }
 
 /// The entry of a model that was just imported; null where it cannot be written or is not kept.
@@ -325,19 +333,21 @@ std::shared_ptr<const ProgramFile> stored(const CacheEntry& entry, const Importe
 /// The program of an entry that was just written, and in it then what its engine compiles. What
 /// cannot be prepared is not worth a file.
 Result<std::shared_ptr<ProgramState>> load_stored(const CacheEntry& entry,
-                                                  std::shared_ptr<const ProgramFile> file,
+                                                  const std::shared_ptr<const ProgramFile>& file,
                                                   std::shared_ptr<device::Device> device,
                                                   const std::string& name,
                                                   const LoadOptions& options) {
-  auto state = load_file(std::move(file), std::move(device), name, {options});
+  auto state = load_file(file, std::move(device), name, {options});
   if (!state) {
     entry.cache->remove(entry.key);
     return state;
   }
   if (!(*state)->device->info().capabilities.precompiled) return state;
-  const Status added = no_throw("adding compiled forms to an entry of the compile cache", [&] {
-    return add_forms(*entry.cache, entry.key, *(*state)->executables);
-  });
+  const auto add = [&]() -> Status {
+    CORELANE_ASSIGN(const CompiledForms forms, (*state)->executables->export_all());
+    return write_forms(*entry.cache, entry.key, *file, forms);
+  };
+  const Status added = no_throw("adding compiled forms to an entry of the compile cache", add);
   if (!added.ok() && added.code() != Code::kUnsupported)
     log::warn("runtime", "no pre-compiled form for the cache: {}", added.to_string());
   return state;
@@ -411,11 +421,10 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
                                     : imported.error().wrap(input.path.string()));
   auto model = std::make_shared<const ImportedModel>(std::move(*imported));
   // From its entry, as in later processes: the constants lie in the file then, and not on the heap.
-  auto file = stored(entry, *model);
+  const auto file = stored(entry, *model);
   if (file != nullptr) model.reset();
-  auto state = file != nullptr
-                   ? load_stored(entry, std::move(file), std::move(device), input.name(), options)
-                   : load_imported(model, std::move(device), input.name(), options);
+  auto state = file != nullptr ? load_stored(entry, file, std::move(device), input.name(), options)
+                               : load_imported(model, std::move(device), input.name(), options);
   if (state) time_engines(**state, options, verdict_keeper(entry, *(*state)->executables));
   return state;
 }
