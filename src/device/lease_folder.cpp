@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// `named`: by CORELANE_RUN_DIR, so that it may be a link, or a folder that users share.
-struct Place {
+struct FolderPlace {
   fs::path path;
   bool named = false;
 };
@@ -26,7 +26,7 @@ bool is_folder_of_ours(const fs::path& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
 }
 
-Place place() {
+FolderPlace place() {
   if (fs::path given = environment_text("CORELANE_RUN_DIR"); !given.empty()) {
     if (!given.has_filename()) given = given.parent_path();  // A final '/'.
     return {given, true};
@@ -59,7 +59,7 @@ std::string distrust(const struct stat& info, bool may_be_shared) {
   return "other users may write to it, and it lacks the sticky bit (chmod +t)";
 }
 
-Result<std::optional<LeaseFolder>> open_folder(const Place& at) {
+Result<std::optional<LeaseFolder>> open_folder(const FolderPlace& at) {
   const int links = at.named ? 0 : O_NOFOLLOW;
   UniqueFd fd(::open(at.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | links));
   if (!fd && errno == ENOENT) return std::nullopt;
@@ -72,7 +72,7 @@ Result<std::optional<LeaseFolder>> open_folder(const Place& at) {
 }  // namespace
 
 Result<LeaseFolder> make_lease_folder() {
-  const Place at = place();
+  const FolderPlace at = place();
   std::error_code problem;
   if (at.path.has_parent_path()) fs::create_directories(at.path.parent_path(), problem);
   if (problem) return unusable(at.path, problem.message());

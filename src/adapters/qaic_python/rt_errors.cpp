@@ -34,10 +34,11 @@ constexpr std::array<ErrorClass, 7> kClasses{{
 }};
 
 /// The classes, which live as long as the process.
-std::array<PyObject*, kClasses.size()> made{};
+std::array<PyObject*, kClasses.size()> exception_types{};
 
 void raise(int place, const qaic::Exception& thrown) {
-  const nb::object error = nb::handle(made[static_cast<std::size_t>(place)])(text_of(thrown.msg()));
+  const nb::object error =
+      nb::handle(exception_types[static_cast<std::size_t>(place)])(text_of(thrown.msg()));
   error.attr("status") = nb::cast(thrown.status());
   PyErr_SetObject(error.type().ptr(), error.ptr());
 }
@@ -75,13 +76,13 @@ void bind_errors(nb::module_& module) {
     const ErrorClass& row = kClasses[i];
     const std::string name = std::string("corelane.qaicrt.") + row.name;
     PyObject* const base =
-        row.base < 0 ? PyExc_RuntimeError : made[static_cast<std::size_t>(row.base)];
-    made[i] = PyErr_NewExceptionWithDoc(name.c_str(), row.doc, base, nullptr);
-    if (made[i] == nullptr) throw nb::python_error();
-    module.attr(row.name) = nb::borrow(made[i]);
+        row.base < 0 ? PyExc_RuntimeError : exception_types[static_cast<std::size_t>(row.base)];
+    exception_types[i] = PyErr_NewExceptionWithDoc(name.c_str(), row.doc, base, nullptr);
+    if (exception_types[i] == nullptr) throw nb::python_error();
+    module.attr(row.name) = nb::borrow(exception_types[i]);
   }
   // The class has it too, so that an exception that a client raises itself has a status.
-  nb::handle(made[0]).attr("status") = nb::cast(QS_ERROR);
+  nb::handle(exception_types[0]).attr("status") = nb::cast(QS_ERROR);
   nb::register_exception_translator(&translate);
 }
 

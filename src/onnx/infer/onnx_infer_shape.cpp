@@ -14,13 +14,11 @@ namespace {
 using T = ::onnx::TensorProto;
 using Ints = std::vector<std::int64_t>;
 
-constexpr std::int64_t kOpen = Shape::kOpen;
-
 /// Open when a dimension is, or when the product overflows.
 std::int64_t product(const Ints& dims, std::size_t from, std::size_t to) {
   std::int64_t n = 1;
   for (std::size_t i = from; i < to; ++i)
-    if (dims[i] < 0 || __builtin_mul_overflow(n, dims[i], &n)) return kOpen;
+    if (dims[i] < 0 || __builtin_mul_overflow(n, dims[i], &n)) return Shape::kOpen;
   return n;
 }
 
@@ -36,7 +34,7 @@ void infer_shape(const InferContext& c) {
   const std::int64_t start = clamp(int_attribute(c.node, "start", 0));
   const std::int64_t end = std::max(start, clamp(int_attribute(c.node, "end", rank)));
   Ints dims(shape->dims().begin() + start, shape->dims().begin() + end);
-  std::replace(dims.begin(), dims.end(), kOpen, kUnknownInt);
+  std::replace(dims.begin(), dims.end(), Shape::kOpen, kUnknownInt);
   const auto n = static_cast<std::int64_t>(dims.size());
   c.set(0, {T::INT64, Shape{n}, std::move(dims), std::nullopt});
 }
@@ -46,8 +44,8 @@ std::optional<Shape> shape_from(const std::optional<Ints>& ints) {
   if (!ints) return std::nullopt;
   Ints dims = *ints;
   for (auto& d : dims) {
-    if (d == kUnknownInt) d = kOpen;
-    if (d < kOpen) return std::nullopt;
+    if (d == kUnknownInt) d = Shape::kOpen;
+    if (d < Shape::kOpen) return std::nullopt;
   }
   return Shape(std::move(dims));
 }
@@ -56,7 +54,7 @@ std::optional<Shape> shape_from(const std::optional<Ints>& ints) {
 std::optional<Shape> open_shape_of_length(const ValueFacts& list) {
   if (!list.shape || list.shape->rank() != 1 || (*list.shape)[0] < 0 || (*list.shape)[0] > 64)
     return std::nullopt;
-  return Shape(Ints(static_cast<std::size_t>((*list.shape)[0]), kOpen));
+  return Shape(Ints(static_cast<std::size_t>((*list.shape)[0]), Shape::kOpen));
 }
 
 void infer_reshape(const InferContext& c) {
@@ -75,11 +73,11 @@ void infer_reshape(const InferContext& c) {
   for (std::size_t i = 0; i < dims.size(); ++i) {
     // 0 takes the input's size at this place, one -1 what is left of all elements.
     if (dims[i] == kUnknownInt) {
-      dims[i] = kOpen;
+      dims[i] = Shape::kOpen;
       unknown = true;
     } else if (dims[i] == 0 && !allow_zero) {
-      dims[i] = from && i < from->rank() ? (*from)[i] : kOpen;
-      unknown = unknown || dims[i] == kOpen;
+      dims[i] = from && i < from->rank() ? (*from)[i] : Shape::kOpen;
+      unknown = unknown || dims[i] == Shape::kOpen;
     } else if (dims[i] == -1) {
       // Two free dimensions are not allowed; the file's declaration stands.
       if (free_at) return;
@@ -93,7 +91,7 @@ void infer_reshape(const InferContext& c) {
     const std::int64_t total = product(from->dims(), 0, from->rank());
     dims[*free_at] = 1;
     const std::int64_t rest = product(dims, 0, dims.size());
-    dims[*free_at] = total >= 0 && rest > 0 && total % rest == 0 ? total / rest : kOpen;
+    dims[*free_at] = total >= 0 && rest > 0 && total % rest == 0 ? total / rest : Shape::kOpen;
   }
   result.shape = Shape(std::move(dims));
   // Order and number of elements stay: so do the values.
@@ -190,8 +188,8 @@ void infer_concat(const InferContext& c) {
       const std::int64_t other = (*next.shape)[d];
       // Sizes add up along the axis; along the others a known one fills an open one.
       if (d == *axis)
-        dim = dim < 0 || other < 0 ? kOpen : (Checked(dim) + other).or_open();
-      else if (dim == kOpen)
+        dim = dim < 0 || other < 0 ? Shape::kOpen : (Checked(dim) + other).or_open();
+      else if (dim == Shape::kOpen)
         dim = other;
     }
     // Along axis 0 row-major values follow each other.
@@ -210,7 +208,7 @@ std::int64_t slice_size(std::int64_t dim, std::int64_t& begin, std::int64_t end,
                         std::int64_t step) {
   // The values below are all known, and the step is not 0.
   if (dim < 0 || begin == kUnknownInt || end == kUnknownInt || step == kUnknownInt || step == 0)
-    return kOpen;
+    return Shape::kOpen;
   // ONNX clamps both ends; going backwards, -1 is the end before element 0.
   const auto bound = [&](std::int64_t v) {
     v = v < -dim ? -dim - 1 : std::min(v, dim);
@@ -233,7 +231,8 @@ void infer_slice(const InferContext& c) {
   const auto ends = c.ints_of(2, "ends");
   auto axes = c.ints_of(3, "axes");
   auto steps = c.ints_of(4, "steps");
-  ValueFacts result{c.in(0).elem, Shape(Ints(from->rank(), kOpen)), std::nullopt, std::nullopt};
+  ValueFacts result{c.in(0).elem, Shape(Ints(from->rank(), Shape::kOpen)), std::nullopt,
+                    std::nullopt};
   const bool axes_given = !input_of(c.node, 3).empty();
   if (!starts || !ends || (axes_given && !axes)) return c.set(0, std::move(result));
   // Without axes: the first dimensions, in order.
@@ -310,10 +309,10 @@ void infer_split(const InferContext& c) {
     }
     Shape shape = *from;
     const std::int64_t total = shape[*axis];
-    shape[*axis] = kOpen;
+    shape[*axis] = Shape::kOpen;
     if (parts && static_cast<int>(parts->size()) == outputs) {
       const std::int64_t part = (*parts)[static_cast<std::size_t>(i)];
-      shape[*axis] = part == kUnknownInt ? kOpen : part;
+      shape[*axis] = part == kUnknownInt ? Shape::kOpen : part;
     } else if (!given && total >= 0) {
       const std::int64_t n = int_attribute(c.node, "num_outputs", outputs);
       // Rounded up, so that the last parts may be shorter, or empty.
@@ -332,7 +331,7 @@ void infer_expand_tile(const InferContext& c) {
     return c.set(0, c.in(0).elem, broadcast(from, shape_from(c.in(1).ints)));
   }
   if (!from) return c.set(0, c.in(0).elem, std::nullopt);
-  Shape shape(Ints(from->rank(), kOpen));
+  Shape shape(Ints(from->rank(), Shape::kOpen));
   const auto& repeats = c.in(1).ints;
   if (repeats && repeats->size() == from->rank()) {
     for (std::size_t i = 0; i < from->rank(); ++i) {
@@ -349,7 +348,7 @@ void infer_pad(const InferContext& c) {
   auto pads = c.ints_of(1, "pads");
   // "paddings" is the name of operator set 1.
   if (!pads && c.opset < 11) pads = ints_attribute(c.node, "paddings");
-  Shape shape(Ints(from->rank(), kOpen));
+  Shape shape(Ints(from->rank(), Shape::kOpen));
   if (pads && input_of(c.node, 3).empty() && pads->size() == 2 * from->rank()) {
     for (std::size_t i = 0; i < from->rank(); ++i) {
       const std::int64_t a = (*pads)[i];
@@ -362,7 +361,7 @@ void infer_pad(const InferContext& c) {
 }
 
 void infer_range(const InferContext& c) {
-  ValueFacts result{c.in(0).elem, Shape{kOpen}, std::nullopt, std::nullopt};
+  ValueFacts result{c.in(0).elem, Shape{Shape::kOpen}, std::nullopt, std::nullopt};
   const auto begin = c.in(0).one_int();
   const auto end = c.in(1).one_int();
   const auto by = c.in(2).one_int();
@@ -400,7 +399,7 @@ void infer_constant_of_shape(const InferContext& c) {
 
 void infer_flatten(const InferContext& c) {
   const auto& from = c.in(0).shape;
-  if (!from) return c.set(0, c.in(0).elem, Shape{kOpen, kOpen});
+  if (!from) return c.set(0, c.in(0).elem, Shape{Shape::kOpen, Shape::kOpen});
   // ONNX: dimensions before the axis become rows, the rest columns; the rank itself is allowed.
   std::int64_t axis = int_attribute(c.node, "axis", 1);
   const auto rank = static_cast<std::int64_t>(from->rank());

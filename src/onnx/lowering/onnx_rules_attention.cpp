@@ -353,7 +353,7 @@ Result<bool> flex_attention(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.instead(node, "Cast", {y}, {{"to", elem}});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kAttentionRules[] = {
     {"Attention", attention, "window or causal mask beside a cache: written out"},
     {"CausalConvWithState", causal_conv, "a depthwise convolution over state and input"},
     {"LinearAttention", linear_attention, "written out, one step per token"},
@@ -362,6 +362,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> attention_rules() { return kRules; }
+std::span<const Rule> attention_rules() { return kAttentionRules; }
 
 }  // namespace corelane::onnx

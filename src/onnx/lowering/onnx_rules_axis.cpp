@@ -44,13 +44,13 @@ Result<bool> aligned_slope(Rewriter& r, const ::onnx::NodeProto& node) {
                    {r.add("Relu", {node.input(0)}), r.add("Mul", {node.input(1), below})});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kAxisRules[] = {
     {"Softmax", flattened_softmax, "operator set 11 or 12: the dimensions from `axis` on as one"},
     {"PRelu", aligned_slope, "a slope for the last dimension: its rank is raised"},
 };
 
 }  // namespace
 
-std::span<const Rule> axis_rules() { return kRules; }
+std::span<const Rule> axis_rules() { return kAxisRules; }
 
 }  // namespace corelane::onnx

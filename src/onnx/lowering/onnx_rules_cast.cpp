@@ -84,7 +84,7 @@ Result<bool> constant_if(Rewriter& r, const ::onnx::NodeProto& node) {
   return true;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kCastRules[] = {
     {"CastLike", cast_like, "the type is known: a Cast"},
     {"Cast", float_cast, "floats to bool: those that are not 0"},
     {"BitCast", bit_cast, "between integers of one width: a Cast"},
@@ -98,6 +98,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> cast_rules() { return kRules; }
+std::span<const Rule> cast_rules() { return kCastRules; }
 
 }  // namespace corelane::onnx

@@ -220,13 +220,13 @@ Result<bool> stft(Rewriter& r, const ::onnx::NodeProto& node) {
                    {{"axis", 3}});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kFourierRules[] = {
     {"DFT", dft, "a product with the transform's matrix"},
     {"STFT", stft, "the step comes at run time: frames gathered, then a matrix product"},
 };
 
 }  // namespace
 
-std::span<const Rule> fourier_rules() { return kRules; }
+std::span<const Rule> fourier_rules() { return kFourierRules; }
 
 }  // namespace corelane::onnx

@@ -52,13 +52,13 @@ Result<bool> constant_division(Rewriter& r, const ::onnx::NodeProto& node) {
     return false;
   const ValueFacts& a = r.of(node.input(0));
   // The smallest of int64 counts as unknown.
-  constexpr std::int64_t kLowest = std::numeric_limits<std::int32_t>::min();
-  if (a.known_ints() && std::ranges::find(*a.ints, kLowest) == a.ints->end()) return false;
+  constexpr std::int64_t kSmallest = std::numeric_limits<std::int32_t>::min();
+  if (a.known_ints() && std::ranges::find(*a.ints, kSmallest) == a.ints->end()) return false;
   return r.unfit(node, "the smallest integer by -1 ends the process in the engine");
 }
 
 /// Sizes up to which CumProd is written out: the doublings must not overflow.
-constexpr std::int64_t kMostAlong = std::int64_t{1} << 40;
+constexpr std::int64_t kMostPrefixes = std::int64_t{1} << 40;
 
 /// The product of each prefix, by doubling: log2(n) multiplications with shifted copies.
 std::string prefix_products(Rewriter& r, const ::onnx::NodeProto& node, const ValueFacts& x,
@@ -84,7 +84,7 @@ std::string prefix_products(Rewriter& r, const ::onnx::NodeProto& node, const Va
 
 Result<bool> cum_prod(Rewriter& r, const ::onnx::NodeProto& node) {
   const auto x = r.of(node.input(0));
-  const auto usual = [](std::int64_t d) { return d <= kMostAlong; };
+  const auto usual = [](std::int64_t d) { return d <= kMostPrefixes; };
   if (!x.is_static() || x.rank() < 1 || x.rank() > 6 ||
       !std::all_of(x.shape->dims().begin(), x.shape->dims().end(), usual)) {
     return r.unfit(node, "the engine has no CumProd; it can be written out only for a fixed shape");
@@ -235,7 +235,7 @@ Result<bool> largest_samples(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.unfit(node, "mode max takes other samples in the engine");
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kMathRules[] = {
     {"Mod", float_mod, "floats with fmod=0: the sign of the divisor, written out"},
     {"Div", byte_division, "of bytes: for the other engine"},
     {"Div", constant_division, "of constants by -1: for the other engine"},
@@ -254,6 +254,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> math_rules() { return kRules; }
+std::span<const Rule> math_rules() { return kMathRules; }
 
 }  // namespace corelane::onnx

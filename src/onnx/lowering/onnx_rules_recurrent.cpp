@@ -142,7 +142,7 @@ Result<bool> loop_without_rounds(Rewriter& r, const ::onnx::NodeProto& node) {
 constexpr std::string_view kSamplesText = "without samples: for the other engine";
 constexpr std::string_view kLayoutText = "batch-first layout: transposes around the plain form";
 
-constexpr Rule kRules[] = {
+constexpr Rule kRecurrentRules[] = {
     {"LSTM", without_samples, kSamplesText},
     {"GRU", without_samples, kSamplesText},
     {"RNN", without_samples, kSamplesText},
@@ -156,6 +156,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> recurrent_rules() { return kRules; }
+std::span<const Rule> recurrent_rules() { return kRecurrentRules; }
 
 }  // namespace corelane::onnx

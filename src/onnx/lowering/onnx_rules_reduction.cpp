@@ -169,7 +169,7 @@ Result<bool> quantized_reduction(Rewriter& r, const ::onnx::NodeProto& node) {
 constexpr std::string_view kAttribute = "operator set 13 to 17: for the other engine";
 constexpr std::string_view kApart = "constants for each channel: kept apart from the reduction";
 
-constexpr Rule kRules[] = {
+constexpr Rule kReductionRules[] = {
     {"ReduceL1", axes_as_attribute, kAttribute},
     {"ReduceLogSum", axes_as_attribute, kAttribute},
     {"ReduceLogSumExp", axes_as_attribute, kAttribute},
@@ -190,6 +190,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> reduction_rules() { return kRules; }
+std::span<const Rule> reduction_rules() { return kReductionRules; }
 
 }  // namespace corelane::onnx

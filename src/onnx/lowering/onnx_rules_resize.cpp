@@ -38,7 +38,7 @@ struct AxisParts {
 
 constexpr std::int32_t kFloat = T::FLOAT;
 /// Sizes up to which a Resize is written out.
-constexpr std::int64_t kMostAlong = std::int64_t{1} << 31;
+constexpr std::int64_t kMostOfAnAxis = std::int64_t{1} << 31;
 
 std::string number(Rewriter& r, double v) { return r.scalar(kFloat, v); }
 
@@ -139,7 +139,7 @@ std::optional<ResizeParts> resize_parts(Rewriter& r, const ::onnx::NodeProto& no
   if (!out || out->rank() != p.in.rank()) return std::nullopt;
   p.out = *out;
   for (const std::size_t axis : p.axes) {
-    const auto usual = [](std::int64_t d) { return d >= 1 && d <= kMostAlong; };
+    const auto usual = [](std::int64_t d) { return d >= 1 && d <= kMostOfAnAxis; };
     if (!usual(p.in[axis]) || !usual(p.out[axis])) return std::nullopt;
   }
   return p;
@@ -316,12 +316,12 @@ Result<bool> resize(Rewriter& r, const ::onnx::NodeProto& node) {
   return r.instead(node, "Cast", {value}, {{"to", p.elem}});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kResizeRules[] = {
     {"Resize", resize, "a form that the engine gets wrong: gathers or products with weights"},
 };
 
 }  // namespace
 
-std::span<const Rule> resize_rules() { return kRules; }
+std::span<const Rule> resize_rules() { return kResizeRules; }
 
 }  // namespace corelane::onnx

@@ -172,7 +172,7 @@ Result<bool> one_operand(Rewriter& r, const ::onnx::NodeProto& node) {
 
 constexpr const char* kOneOperand = "of one operand: an Identity";
 
-constexpr Rule kRules[] = {
+constexpr Rule kShapeRules[] = {
     {"Max", one_operand, kOneOperand},
     {"Mean", one_operand, kOneOperand},
     {"Min", one_operand, kOneOperand},
@@ -191,6 +191,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> shape_rules() { return kRules; }
+std::span<const Rule> shape_rules() { return kShapeRules; }
 
 }  // namespace corelane::onnx

@@ -254,7 +254,7 @@ Result<bool> places_in_fractions(Rewriter& r, const ::onnx::NodeProto& node) {
 
 constexpr std::string_view kEmptyText = "a constant without elements: for the other engine";
 
-constexpr Rule kRules[] = {
+constexpr Rule kSizesRules[] = {
     {"Div", quotient_of_sizes, "of shapes: the parts above and below 0 apart"},
     {"Abs", amount_of_sizes, "of shapes: the larger of the value and its negative"},
     {"Expand", expand_to_nothing, "to a dimension of 0: for the other engine"},
@@ -292,6 +292,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> sizes_rules() { return kRules; }
+std::span<const Rule> sizes_rules() { return kSizesRules; }
 
 }  // namespace corelane::onnx

@@ -115,7 +115,7 @@ Result<bool> momentum(Rewriter& r, const ::onnx::NodeProto& node) {
   return true;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kTrainingRules[] = {
     {"Adagrad", adagrad, "written out"},
     {"Adam", adam, "written out"},
     {"Momentum", momentum, "written out"},
@@ -123,6 +123,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> training_rules() { return kRules; }
+std::span<const Rule> training_rules() { return kTrainingRules; }
 
 }  // namespace corelane::onnx

@@ -17,18 +17,19 @@ struct TypeRow {
   const char* name;
 };
 /// Types that programs see. u64 and u4 have no number of their own, see type_of().
-constexpr std::array<TypeRow, 12> kTypes = {{{RKNN_TENSOR_FLOAT32, DType::kF32, "FLOAT32"},
-                                             {RKNN_TENSOR_FLOAT16, DType::kF16, "FLOAT16"},
-                                             {RKNN_TENSOR_INT8, DType::kI8, "INT8"},
-                                             {RKNN_TENSOR_UINT8, DType::kU8, "UINT8"},
-                                             {RKNN_TENSOR_INT16, DType::kI16, "INT16"},
-                                             {RKNN_TENSOR_UINT16, DType::kU16, "UINT16"},
-                                             {RKNN_TENSOR_INT32, DType::kI32, "INT32"},
-                                             {RKNN_TENSOR_UINT32, DType::kU32, "UINT32"},
-                                             {RKNN_TENSOR_INT64, DType::kI64, "INT64"},
-                                             {RKNN_TENSOR_BOOL, DType::kBool, "BOOL"},
-                                             {RKNN_TENSOR_INT4, DType::kI4, "INT4"},
-                                             {RKNN_TENSOR_BFLOAT16, DType::kBF16, "BFLOAT16"}}};
+constexpr std::array<TypeRow, 12> kTensorTypes = {
+    {{RKNN_TENSOR_FLOAT32, DType::kF32, "FLOAT32"},
+     {RKNN_TENSOR_FLOAT16, DType::kF16, "FLOAT16"},
+     {RKNN_TENSOR_INT8, DType::kI8, "INT8"},
+     {RKNN_TENSOR_UINT8, DType::kU8, "UINT8"},
+     {RKNN_TENSOR_INT16, DType::kI16, "INT16"},
+     {RKNN_TENSOR_UINT16, DType::kU16, "UINT16"},
+     {RKNN_TENSOR_INT32, DType::kI32, "INT32"},
+     {RKNN_TENSOR_UINT32, DType::kU32, "UINT32"},
+     {RKNN_TENSOR_INT64, DType::kI64, "INT64"},
+     {RKNN_TENSOR_BOOL, DType::kBool, "BOOL"},
+     {RKNN_TENSOR_INT4, DType::kI4, "INT4"},
+     {RKNN_TENSOR_BFLOAT16, DType::kBF16, "BFLOAT16"}}};
 
 bool is_picture(const IoTensor& io) noexcept { return io.shape.rank() == 4; }
 
@@ -147,7 +148,7 @@ bool native_is_nhwc(const IoTensor& io) noexcept {
 }  // namespace
 
 rknn_tensor_type type_of(DType dtype) noexcept {
-  for (const TypeRow& row : kTypes)
+  for (const TypeRow& row : kTensorTypes)
     if (row.dtype == dtype) return row.type;
   if (dtype == DType::kU64) return RKNN_TENSOR_INT64;
   return dtype == DType::kU4 ? RKNN_TENSOR_INT4 : RKNN_TENSOR_FLOAT32;
@@ -155,14 +156,14 @@ rknn_tensor_type type_of(DType dtype) noexcept {
 
 Result<DType> dtype_of(rknn_tensor_type type) {
   const auto number = static_cast<std::uint32_t>(type);
-  for (const TypeRow& row : kTypes)
+  for (const TypeRow& row : kTensorTypes)
     if (static_cast<std::uint32_t>(row.type) == number) return row.dtype;
   return error(Code::kInvalidArgument, "tensor type {} does not exist; types are 0 (FLOAT32) to {}",
                number, RKNN_TENSOR_TYPE_MAX - 1);
 }
 
 const char* type_name(rknn_tensor_type type) noexcept {
-  for (const TypeRow& row : kTypes)
+  for (const TypeRow& row : kTensorTypes)
     if (row.type == type) return row.name;
   return "unknown";
 }

@@ -10,12 +10,11 @@
 #include "drivers/virtual/choice/second_engine.h"
 #include "drivers/virtual/choice/yielding_program.h"
 #include "drivers/virtual/common/graph_tensors.h"
+#include "drivers/virtual/common/log_part.h"
 #include "drivers/virtual/common/wide_integers.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
-
-constexpr std::string_view kPart = "virtual";
 
 /// True where an engine says that it cannot compute this network, so that another one may.
 bool is_refusal(const Status& status) {
@@ -25,7 +24,7 @@ bool is_refusal(const Status& status) {
 
 /// `refused` by the first engine; `other` is what the second one said.
 Status refused_by_both(const Status& refused, const Status& other) {
-  log::debug(kPart, "the second engine: {}", other.to_string());
+  log::debug(kLogPart, "the second engine: {}", other.to_string());
   return error(refused.code(), "{}; the other engine does not take it either: {}",
                refused.message(), other.message())
       .with(Detail::kNode, std::string(refused.detail(Detail::kNode)))
@@ -58,7 +57,7 @@ Result<ChosenEngine::OnSecond> ChosenEngine::prepare_on_second(
 
 ChosenEngine::Prepared ChosenEngine::chosen(OnSecond prepared, const std::string& network,
                                             std::string why) {
-  log::debug(kPart, "network '{}' runs on {}: {}", network, prepared.engine, why);
+  log::debug(kLogPart, "network '{}' runs on {}: {}", network, prepared.engine, why);
   return std::make_shared<ChosenProgram>(
       std::move(prepared.program),
       device::EngineChoice{std::move(prepared.engine), std::move(why)});
@@ -98,7 +97,7 @@ Result<ChosenEngine::OnSecond> ChosenEngine::prepare_soonest(
   // kWrongState: in a forked child whose parent has opened this engine. The child does not get the
   // first engine instead: it could not open that either once the parent has timed both.
   if (prepared || prepared.error().code() == Code::kWrongState) return prepared;
-  log::debug(kPart, "network '{}' does not begin on the second engine: {}", image.name,
+  log::debug(kLogPart, "network '{}' does not begin on the second engine: {}", image.name,
              prepared.error().to_string());
   return OnSecond{};
 }

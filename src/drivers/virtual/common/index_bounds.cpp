@@ -23,9 +23,6 @@ constexpr std::string_view kMovers[] = {"Cast",    "Flatten",   "Identity", "Res
 /// Operators whose result has the shape of their first input: what stands between a table and a
 /// Gather.
 constexpr std::string_view kShapeKeepers[] = {"Cast", "DequantizeLinear", "Identity"};
-/// TensorProto's numbers of the types that hold every index.
-constexpr std::int64_t kInt32 = 6;
-constexpr std::int64_t kInt64 = 7;
 
 /// The integer of the one attribute that a Gather and a Cast have; `otherwise` without one.
 Result<std::int64_t> integer_of(const NodeLinks& node, std::int64_t otherwise) {

@@ -46,9 +46,7 @@ Status read_external_entry(ByteSpan entry, TensorFacts& facts) {
   return {};
 }
 
-/// TensorProto's numbers of types, and of the fields of numbers that are no raw bytes.
-constexpr std::int64_t kInt32 = 6;
-constexpr std::int64_t kInt64 = 7;
+/// TensorProto's fields of numbers that are no raw bytes.
 constexpr std::uint32_t kInt32Data = 5;
 constexpr std::uint32_t kInt64Data = 7;
 constexpr std::size_t kMostSmall = 64;

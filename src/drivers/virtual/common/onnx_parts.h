@@ -15,6 +15,10 @@
 
 namespace corelane::drivers::virtual_npu {
 
+/// TensorProto's numbers of the types that hold every index.
+inline constexpr std::int64_t kInt32 = 6;
+inline constexpr std::int64_t kInt64 = 7;
+
 /// The description that a TensorProto gives of itself. Borrows from the message.
 struct TensorFacts {
   std::string_view name;

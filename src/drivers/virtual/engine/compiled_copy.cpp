@@ -12,12 +12,11 @@
 
 #include "corelane/base/log.h"
 #include "drivers/virtual/common/heap_growth.h"
+#include "drivers/virtual/common/log_part.h"
 #include "drivers/virtual/engine/engine_complaint.h"
 
 namespace corelane::drivers::virtual_npu {
 namespace {
-
-constexpr std::string_view kPart = "virtual";
 
 /// 0 for sizes that are known only at the run.
 std::size_t output_bytes(const ov::Output<const ov::Node>& output) {
@@ -99,7 +98,7 @@ CompiledCopy::Figures CompiledCopy::figures() const {
     try {
       graph = measure_graph(*model_.get_runtime_model(), in_place_);
     } catch (const std::exception& e) {
-      log::warn(kPart, "the engine does not show its graph, its memory is not counted: {}",
+      log::warn(kLogPart, "the engine does not show its graph, its memory is not counted: {}",
                 e.what());
     }
     figures_.weights = kept_constants_ + graph.packed_constants;
@@ -121,7 +120,7 @@ Result<std::shared_ptr<const CompiledCopy>> compile_copy(const std::shared_ptr<o
   const auto compile = [&]() -> Copy {
     ov::Core& core = engine_core();
     const HeapGrowth growth;
-    log::debug(kPart, "compiling a copy of {} streams, {} threads", settings.streams,
+    log::debug(kLogPart, "compiling a copy of {} streams, {} threads", settings.streams,
                settings.threads);
     auto model = core.compile_model(network, "CPU", compile_settings(settings, options));
     // The network's constants were on the heap already and stay with the copy.
@@ -143,7 +142,7 @@ Result<std::shared_ptr<const CompiledCopy>> import_copy(std::shared_ptr<const Bl
   return engine_call(kWhat, Code::kUnsupportedModel, [&]() -> Copy {
     ov::Core& core = engine_core();
     const HeapGrowth growth;
-    log::debug(kPart, "importing a copy of {} streams, {} threads", settings.streams,
+    log::debug(kLogPart, "importing a copy of {} streams, {} threads", settings.streams,
                settings.threads);
     // The engine only reads; its tensor type has no const form.
     auto* data = const_cast<std::byte*>(blob->bytes.data());

@@ -8,6 +8,7 @@
 #include "corelane/base/log.h"
 #include "drivers/virtual/common/cpus.h"
 #include "drivers/virtual/common/graph_tensors.h"
+#include "drivers/virtual/common/log_part.h"
 #include "drivers/virtual/direct/direct_request.h"
 #include "drivers/virtual/engine/engine_identity.h"
 #include "drivers/virtual/engine/network.h"
@@ -15,7 +16,6 @@
 namespace corelane::drivers::virtual_npu {
 namespace {
 
-constexpr std::string_view kPart = "virtual";
 // Ends of a pre-compiled form's tag: whether its jobs may run in the caller's thread (never throw).
 constexpr std::string_view kInline = "-inline";
 constexpr std::string_view kHop = "-hop";
@@ -88,7 +88,8 @@ bool VirtualProgram::shapes_are_fixed() const {
   try {
     return all_static(*first_->model().get_runtime_model());
   } catch (const std::exception& e) {
-    log::debug(kPart, "the engine does not show its graph, its shapes count as open: {}", e.what());
+    log::debug(kLogPart, "the engine does not show its graph, its shapes count as open: {}",
+               e.what());
     return false;
   }
 }
@@ -109,7 +110,7 @@ void VirtualProgram::find_direct(const PatchedModel& patched) {
   try {
     direct_ = DirectForms::make(*network, inputs_);
   } catch (const std::exception& e) {
-    log::debug(kPart, "looking for a direct network: {}", e.what());
+    log::debug(kLogPart, "looking for a direct network: {}", e.what());
   }
 }
 
@@ -145,8 +146,8 @@ std::optional<VirtualProgram::FirstCopy> VirtualProgram::import_first(const Patc
   FirstCopy first;
   first.never_throws = image_.precompiled_tag == own + std::string(kInline);
   if (operators_ || (!first.never_throws && image_.precompiled_tag != own + std::string(kHop))) {
-    log::debug(kPart, "pre-compiled form '{}' does not fit '{}', compiling", image_.precompiled_tag,
-               own);
+    log::debug(kLogPart, "pre-compiled form '{}' does not fit '{}', compiling",
+               image_.precompiled_tag, own);
     return std::nullopt;
   }
   first.shared = lanes_ > 1 && (large || !first.never_throws);
@@ -160,7 +161,7 @@ std::optional<VirtualProgram::FirstCopy> VirtualProgram::import_first(const Patc
     return {};
   };
   if (const Status status = import(); !status.ok()) {
-    log::debug(kPart, "pre-compiled form not taken, compiling: {}", status.to_string());
+    log::debug(kLogPart, "pre-compiled form not taken, compiling: {}", status.to_string());
     return std::nullopt;
   }
   return first;
@@ -250,7 +251,7 @@ Result<VirtualProgram::CopyPtr> VirtualProgram::copy_for(std::size_t width, std:
   const bool hangs = !(*copy)->abandoned().wait(kHung);
   if (!hangs && !(*copy)->is_spoilt()) return copy;
   log::warn(
-      kPart, "a run of network '{}' that {}; it is compiled again", image_.name,
+      kLogPart, "a run of network '{}' that {}; it is compiled again", image_.name,
       hangs ? "was abandoned has not come back" : "failed has left the engine's shapes wrong");
   copies_.forget(key, *copy);
   {
@@ -271,7 +272,7 @@ Result<VirtualProgram::CopyPtr> VirtualProgram::make_copy(const CompiledCopy& fi
       return import_copy(blob, settings, options_);
     });
     if (copy) return copy;
-    log::debug(kPart, "{}; compiling again", copy.error().to_string());
+    log::debug(kLogPart, "{}; compiling again", copy.error().to_string());
   }
   CORELANE_ASSIGN(const PatchedModel patched, patch());
   CORELANE_ASSIGN(const auto network, read_network(patched, operators_));
@@ -302,7 +303,7 @@ Status VirtualProgram::check_shapes(const std::vector<Shape>& shapes) {
     Made made = engine_call("reading the network for its shapes", Code::kInternal, make);
     if (made || made.error().code() == Code::kOutOfMemory) return made;
     // The engine has compiled this network; where it refuses it now, its own checks decide.
-    log::warn(kPart, "shapes are not checked: {}", made.error().to_string());
+    log::warn(kLogPart, "shapes are not checked: {}", made.error().to_string());
     return std::shared_ptr<ShapeCheck>();
   };
   CORELANE_ASSIGN(const auto check, shape_check_.get({}, make_once));

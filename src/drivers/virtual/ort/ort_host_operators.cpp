@@ -8,7 +8,7 @@
 namespace corelane::drivers::virtual_npu::ort {
 namespace {
 
-constexpr std::string_view kWhat = "a custom operator's tensors";
+constexpr std::string_view kOperatorTensors = "a custom operator's tensors";
 
 }  // namespace
 
@@ -112,10 +112,10 @@ OrtStatus* OrtHostOperators::compute(void* kernel, OrtKernelContext* context) no
 Result<TensorView> OrtHostOperators::input(const Node& node, OrtKernelContext* context,
                                            std::size_t index) const {
   const OrtValue* value = nullptr;
-  CORELANE_TRY(library_.call<entry::KernelContext_GetInput>(kWhat, Code::kEngineFailed, context,
-                                                            index, &value));
+  CORELANE_TRY(library_.call<entry::KernelContext_GetInput>(kOperatorTensors, Code::kEngineFailed,
+                                                            context, index, &value));
   if (value == nullptr) return TensorView{};
-  CORELANE_ASSIGN(const TensorForm form, form_of(library_, kWhat, value));
+  CORELANE_ASSIGN(const TensorForm form, form_of(library_, kOperatorTensors, value));
   if (form.dtype == DType::kUndefined || form.dtype == DType::kString || is_opaque(form.dtype))
     return error(Code::kHostOperatorFailed,
                  "custom operator '{}' (node '{}'): input {} is {}; host operators take numbers",
@@ -147,7 +147,8 @@ Status OrtHostOperators::run(const Node& node, OrtKernelContext* context) const 
     CORELANE_ASSIGN(const Shape shape, operators_.output_shape(node.index, i, first));
     OrtValue* value = nullptr;
     CORELANE_TRY(library_.call<entry::KernelContext_GetOutput>(
-        kWhat, Code::kEngineFailed, context, i, shape.dims().data(), shape.rank(), &value));
+        kOperatorTensors, Code::kEngineFailed, context, i, shape.dims().data(), shape.rank(),
+        &value));
     TensorDesc desc;
     desc.dtype = i < facts.output_dtypes.size() ? facts.output_dtypes[i] : inputs.front().dtype;
     desc.name = facts.name;

@@ -9,13 +9,10 @@
 #include "base/thread.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/log.h"
+#include "drivers/virtual/common/log_part.h"
 
 namespace corelane::drivers::virtual_npu::ort {
-namespace {
-
-constexpr std::string_view kPart = "virtual";
-
-}  // namespace
+namespace {}  // namespace
 
 OrtLaterCopy::OrtLaterCopy(Make make) : make_(std::move(make)), made_in_(fork_count()) {}
 
@@ -55,7 +52,7 @@ void OrtLaterCopy::start() {
       failed = started.error();
     }
   }
-  if (!failed.ok()) log::debug(kPart, "a network is not optimised: {}", failed.to_string());
+  if (!failed.ok()) log::debug(kLogPart, "a network is not optimised: {}", failed.to_string());
 }
 
 /// The thread of a forked process stayed in the parent.

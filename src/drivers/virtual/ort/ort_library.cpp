@@ -10,12 +10,11 @@
 #include "base/fork.h"
 #include "base/sync.h"
 #include "corelane/base/log.h"
+#include "drivers/virtual/common/log_part.h"
 #include "drivers/virtual/ort/ort_telemetry.h"
 
 namespace corelane::drivers::virtual_npu::ort {
 namespace {
-
-constexpr std::string_view kPart = "virtual";
 
 std::atomic<bool> library_used{false};
 std::atomic<bool> library_left_behind{false};
@@ -37,7 +36,7 @@ void write_log(void* /*param*/, OrtLoggingLevel severity, const char* category,
   const log::Level level = severity >= ORT_LOGGING_LEVEL_ERROR     ? log::Level::kInfo
                            : severity == ORT_LOGGING_LEVEL_WARNING ? log::Level::kDebug
                                                                    : log::Level::kTrace;
-  log::line(level, kPart, "ONNX Runtime ({}): {}", category == nullptr ? "" : category,
+  log::line(level, kLogPart, "ONNX Runtime ({}): {}", category == nullptr ? "" : category,
             message == nullptr ? "" : message);
 }
 
@@ -136,7 +135,7 @@ struct OrtLibraryMaker {
       return error(Code::kVersionMismatch, "ONNX Runtime {} is too old: 1.{} or newer is needed",
                    library->version_, kApiVersion);
     CORELANE_TRY(fill(*library));
-    log::debug(kPart, "ONNX Runtime {} is open", library->version_);
+    log::debug(kLogPart, "ONNX Runtime {} is open", library->version_);
     return library.release();
   }
 

@@ -163,10 +163,10 @@ Result<Node> read(ByteSpan message) {
 }
 
 /// The types of one graph's values, and its nodes in other nodes.
-class Writer {
+class GraphWriter {
  public:
   /// `names`: counts those that are made, in all graphs of the network.
-  Writer(const Writer* outer, std::size_t& names, int depth)
+  GraphWriter(const GraphWriter* outer, std::size_t& names, int depth)
       : outer_(outer), names_(names), depth_(depth) {}
 
   Result<std::string> graph(ByteSpan message) {
@@ -238,7 +238,7 @@ class Writer {
           continue;
         }
         CORELANE_ASSIGN(const std::string inner,
-                        Writer(this, names_, depth_ + 3).graph(part.payload));
+                        GraphWriter(this, names_, depth_ + 3).graph(part.payload));
         append_bytes_field(attribute, part.number, inner);
       }
       append_bytes_field(node, kNodeAttribute, attribute);
@@ -357,7 +357,7 @@ class Writer {
     return {};
   }
 
-  const Writer* outer_;
+  const GraphWriter* outer_;
   std::size_t& names_;
   const int depth_;
   std::map<std::string, Known, std::less<>> known_;
@@ -369,7 +369,7 @@ Status guard_quotients(PatchedModel& model) {
   if (!model.first_node.contains("Div") && !model.first_node.contains("Mod")) return {};
   std::size_t names = 0;
   CORELANE_ASSIGN(std::string out, rewrite_graph(as_byte_span(model.bytes), [&](ByteSpan graph) {
-                    return Writer(nullptr, names, 1).graph(graph);
+                    return GraphWriter(nullptr, names, 1).graph(graph);
                   }));
   if (names == 0) return {};
   model.bytes = std::move(out);

@@ -89,9 +89,10 @@ class Maker {
 };
 
 /// Writes values of the engine.
-class Writer {
+class ValueWriter {
  public:
-  Writer(const OrtLibrary& library, const std::string& name) : library_(library), name_(name) {}
+  ValueWriter(const OrtLibrary& library, const std::string& name)
+      : library_(library), name_(name) {}
 
   Status write(OrtValue* value, const ValueType& type) {
     if (type.kind() == ValueKind::kOptional) {
@@ -171,7 +172,7 @@ Result<OwnedValue> value_of_flat(const OrtLibrary& library, const TensorDesc& de
     bytes = aligned;
   }
   const std::string what = fmt::format("input '{}'", desc.name);
-  auto value = read_value(bytes);
+  auto value = corelane::read_value(bytes);
   if (!value)
     return error(value.error().wrap(
         fmt::format("{} is a {}, in its flat form", what, desc.value.to_string())));
@@ -181,7 +182,7 @@ Result<OwnedValue> value_of_flat(const OrtLibrary& library, const TensorDesc& de
 
 Result<ByteVector> flat_of_value(const OrtLibrary& library, const TensorDesc& desc,
                                  OrtValue* value) {
-  Writer writer(library, desc.name);
+  ValueWriter writer(library, desc.name);
   CORELANE_TRY(writer.write(value, desc.value));
   return writer.finish();
 }
