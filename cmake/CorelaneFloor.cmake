@@ -1,8 +1,9 @@
-# corelane_floor(<name> [DIR <dir>] [DEPENDS <targets>...] [LIBS <targets>...] [TEST_LIBS <targets>...])
+# corelane_floor(<name> [AT_ONCE] [DIR <dir>] [DEPENDS <targets>...] [LIBS <targets>...] [TEST_LIBS <targets>...])
 # One room of the house: a static library `corelane_<name>` from the sources of <dir> and of its inner
 # rooms, but for those with a CMakeLists.txt of their own, and its unit tests `<name>_tests` from their
 # *_test.cpp, which link TEST_LIBS too. Folders
 # named testing/, and files named *_fuzz.cpp, *_benchmark.cpp and *_module.cpp, are left out.
+# AT_ONCE: in a release too, see corelane_at_once.
 include_guard()
 
 function(corelane_sources out_sources out_tests dir)
@@ -49,7 +50,7 @@ function(corelane_test name)
   target_compile_options(${name} PRIVATE -Wno-dangling-else "$<$<CONFIG:Release>:-O1>")
   # Half of a test's compile time is reading headers. Names are unique among the tests of a room, so
   # that it does not matter which sources are together.
-  set_target_properties(${name} PROPERTIES UNITY_BUILD "${CORELANE_UNITY_TESTS}" UNITY_BUILD_BATCH_SIZE 5)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD "${CORELANE_UNITY}" UNITY_BUILD_BATCH_SIZE 5)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
   endif()
@@ -62,8 +63,17 @@ function(corelane_test name)
   corelane_scratch(${name})
 endfunction()
 
+# corelane_at_once(<target> [SANITIZED]): several of its sources are compiled at once, since most of the time goes into
+# reading headers; SANITIZED: under a sanitizer alone. Names are unique in such a room, unnamed namespaces too. In a
+# release not for rooms whose calls are counted in nanoseconds: g++ inlines differently there, and `lanes` got slower.
+function(corelane_at_once target)
+  if(CORELANE_UNITY AND (CORELANE_SANITIZE OR NOT "SANITIZED" IN_LIST ARGN))
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  endif()
+endfunction()
+
 function(corelane_floor name)
-  cmake_parse_arguments(F "" "DIR" "DEPENDS;LIBS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(F "AT_ONCE" "DIR" "DEPENDS;LIBS;TEST_LIBS" ${ARGN})
   if(NOT F_DIR)
     set(F_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
   endif()
@@ -72,6 +82,11 @@ function(corelane_floor name)
   target_include_directories(corelane_${name} PUBLIC
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>")
   target_link_libraries(corelane_${name} PUBLIC ${F_DEPENDS} PRIVATE ${F_LIBS} corelane_options)
+  if(F_AT_ONCE)
+    corelane_at_once(corelane_${name})
+  else()
+    corelane_at_once(corelane_${name} SANITIZED)
+  endif()
   if(tests)
     corelane_test(${name}_tests SOURCES ${tests} LIBS corelane_${name} ${F_LIBS} ${F_TEST_LIBS}
       LABELS unit)

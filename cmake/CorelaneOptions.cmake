@@ -10,6 +10,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(corelane_options INTERFACE -Wno-restrict -Wno-stringop-overflow
     -Wno-array-bounds -Wno-maybe-uninitialized -Wno-null-dereference -Wno-dangling-pointer)
 endif()
+if(CORELANE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Where several sources are compiled at once. Classes of one source with members of its unnamed namespace: g++ takes the source for a header.
+  target_compile_options(corelane_options INTERFACE -Wno-subobject-linkage)
+endif()
 # Sources of the library, and not of its tests and programs.
 set(is_program "$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>")
 set(is_library "$<BOOL:$<FILTER:$<TARGET_PROPERTY:SOURCE_DIR>,INCLUDE,^${PROJECT_SOURCE_DIR}/src>>")
