@@ -17,7 +17,7 @@ namespace onnx {
 namespace {
 
 /// Offset and bytes within the constants.
-using Slice = std::pair<std::size_t, std::size_t>;
+using Extent = std::pair<std::size_t, std::size_t>;
 
 /// The constants that are written, found by their content.
 class MergedConstants {
@@ -45,7 +45,7 @@ class MergedConstants {
         (bytes_.size() + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
     bytes_.resize(offset);
     bytes_.insert(bytes_.end(), content.begin(), content.end());
-    by_hash_.emplace(hash, Slice{offset, content.size()});
+    by_hash_.emplace(hash, Extent{offset, content.size()});
     return offset;
   }
 
@@ -53,7 +53,7 @@ class MergedConstants {
 
  private:
   ByteVector bytes_;
-  std::unordered_multimap<std::size_t, Slice> by_hash_;
+  std::unordered_multimap<std::size_t, Extent> by_hash_;
 };
 
 /// Moves the constants of one model; the forms of a network share most of them.
@@ -79,7 +79,8 @@ class ModelMerge {
  private:
   Status move(::onnx::TensorProto& tensor) {
     CORELANE_ASSIGN(const ByteSpan content, constants_slice(tensor, constants_));
-    const Slice slice{static_cast<std::size_t>(content.data() - constants_.data()), content.size()};
+    const Extent slice{static_cast<std::size_t>(content.data() - constants_.data()),
+                       content.size()};
     const auto [place, is_new] = moved_.try_emplace(slice);
     if (is_new) place->second = merged_.place(content);
     for (auto& entry : *tensor.mutable_external_data())
@@ -89,7 +90,7 @@ class ModelMerge {
 
   const ByteSpan constants_;
   MergedConstants& merged_;
-  std::map<Slice, std::size_t> moved_;
+  std::map<Extent, std::size_t> moved_;
 };
 
 }  // namespace

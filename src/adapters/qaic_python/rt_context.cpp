@@ -78,9 +78,9 @@ QID ContextObject::choose(const qaic::rt::shQpc& qpc) const {
   return devices_.front();
 }
 
-int ContextObject::show(visitproc visit, void* arg) const {
-  if (const int stop = callbacks_->log.show(visit, arg); stop != 0) return stop;
-  return callbacks_->error.show(visit, arg);
+int ContextObject::show(visitproc visit, void* context) const {
+  if (const int stop = callbacks_->log.show(visit, context); stop != 0) return stop;
+  return callbacks_->error.show(visit, context);
 }
 
 void ContextObject::silence() const noexcept {

@@ -16,7 +16,8 @@ bool is_quantized_type(DType t) {
   return t == DType::kI8 || t == DType::kU8 || t == DType::kI16 || t == DType::kU16;
 }
 
-bool is_op(const ::onnx::NodeProto& node, std::string_view type) {
+/// A standard operator, or the one of that name in ONNX Runtime's domain.
+bool is_op_of_either(const ::onnx::NodeProto& node, std::string_view type) {
   return node.op_type() == type &&
          (is_standard_domain(node.domain()) || node.domain() == "com.microsoft");
 }
@@ -74,7 +75,8 @@ void find_input_quant(const GraphIndex& index, ByteSpan constants, IoEntry& entr
   std::optional<QuantForm> common;
   // One integer form for all readers: a client's integers are dequantised once.
   for (const auto* reader : index.readers(entry.desc.name)) {
-    if (!is_op(*reader, "QuantizeLinear") || input_of(*reader, 0) != entry.desc.name) return;
+    if (!is_op_of_either(*reader, "QuantizeLinear") || input_of(*reader, 0) != entry.desc.name)
+      return;
     const auto form = form_of(*reader, index, constants, entry.desc.shape);
     if (!form || (common && *common != *form)) return;
     common = form;
@@ -85,13 +87,13 @@ void find_input_quant(const GraphIndex& index, ByteSpan constants, IoEntry& entr
 void find_output_quant(const GraphIndex& index, ByteSpan constants, IoEntry& entry) {
   if (!is_float(entry.desc.dtype)) return;
   const auto* producer = index.producer(entry.desc.name);
-  if (producer == nullptr || !is_op(*producer, "DequantizeLinear")) return;
+  if (producer == nullptr || !is_op_of_either(*producer, "DequantizeLinear")) return;
   auto form = form_of(*producer, index, constants, entry.desc.shape);
   if (!form) return;
   if (input_of(*producer, 2).empty()) {
     // Without a zero point the type is that of the quantised value.
     const auto* quantise = index.producer(producer->input(0));
-    if (quantise == nullptr || !is_op(*quantise, "QuantizeLinear")) return;
+    if (quantise == nullptr || !is_op_of_either(*quantise, "QuantizeLinear")) return;
     const auto made = form_of(*quantise, index, constants, entry.desc.shape);
     if (!made || made->quant != form->quant) return;
     form = made;

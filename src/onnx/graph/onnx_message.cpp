@@ -51,7 +51,7 @@ constexpr Row kRows[] = {
 constexpr std::size_t kNumbers = 27;  ///< Fields of higher numbers hold nothing of the kind.
 using Table = std::array<std::array<Kind, kNumbers>, static_cast<std::size_t>(kIntList) + 1>;
 
-constexpr Table kTable = [] {
+constexpr Table kKindOfField = [] {
   Table table{};
   for (const Row& row : kRows) table[static_cast<std::size_t>(row.parent)][row.number] = row.kind;
   return table;
@@ -60,7 +60,7 @@ constexpr Table kTable = [] {
 }  // namespace
 
 Kind kind_of(Kind parent, std::uint32_t number) noexcept {
-  return number < kNumbers ? kTable[static_cast<std::size_t>(parent)][number] : kBytes;
+  return number < kNumbers ? kKindOfField[static_cast<std::size_t>(parent)][number] : kBytes;
 }
 
 }  // namespace corelane::onnx

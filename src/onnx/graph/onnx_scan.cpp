@@ -46,8 +46,8 @@ constexpr std::size_t kSizes[] = {sizeof(::onnx::ModelProto),
                                   sizeof(::onnx::ShardingSpecProto),
                                   sizeof(::onnx::ShardedDimProto),
                                   sizeof(::onnx::IntIntListEntryProto)};
-constexpr auto kFirst = static_cast<std::size_t>(Kind::kModel);
-static_assert(std::size(kSizes) == static_cast<std::size_t>(Kind::kIntList) + 1 - kFirst);
+constexpr auto kFirstKind = static_cast<std::size_t>(Kind::kModel);
+static_assert(std::size(kSizes) == static_cast<std::size_t>(Kind::kIntList) + 1 - kFirstKind);
 
 /// What a model of any size may take: a small one grows by more than twice.
 constexpr std::size_t kAllowance = std::size_t{128} << 20;
@@ -92,7 +92,7 @@ class Scanner {
 
   Status message(Kind kind, ByteSpan bytes, int depth) {
     if (Status deep = check_wire_depth(depth); !deep.ok()) return broken(deep, bytes);
-    CORELANE_TRY(spend(kSizes[static_cast<std::size_t>(kind) - kFirst] + kPerObject));
+    CORELANE_TRY(spend(kSizes[static_cast<std::size_t>(kind) - kFirstKind] + kPerObject));
     for (WireReader fields(bytes); !fields.at_end();) {
       const auto field = fields.next();
       if (!field) return broken(field.error(), bytes);

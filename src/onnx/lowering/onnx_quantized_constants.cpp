@@ -9,31 +9,31 @@
 namespace corelane::onnx {
 namespace {
 
-enum class Kind { kFromInputs, kConstant, kQuantized };
+enum class Origin { kFromInputs, kConstant, kQuantized };
 
-using Kinds = std::unordered_map<std::string_view, Kind>;
+using Kinds = std::unordered_map<std::string_view, Origin>;
 
 /// The network's inputs are neither initializers nor made by a node: not in `kinds`.
-Kind kind_of(const Kinds& kinds, const std::string& value) {
+Origin kind_of(const Kinds& kinds, const std::string& value) {
   const auto it = kinds.find(value);
-  return it == kinds.end() ? Kind::kFromInputs : it->second;
+  return it == kinds.end() ? Origin::kFromInputs : it->second;
 }
 
-Kind kind_of(const Kinds& kinds, const ::onnx::NodeProto& node) {
-  if (!subgraphs(node).empty()) return Kind::kFromInputs;
+Origin kind_of(const Kinds& kinds, const ::onnx::NodeProto& node) {
+  if (!subgraphs(node).empty()) return Origin::kFromInputs;
   bool constant = true;
   bool quantized = node.op_type() == "QuantizeLinear";
   int from_inputs = 0;
   for (int i = 0; i < node.input_size(); ++i) {
     if (node.input(i).empty()) continue;
-    const Kind kind = kind_of(kinds, node.input(i));
-    quantized = quantized || kind == Kind::kQuantized;
-    if (kind != Kind::kFromInputs) continue;
+    const Origin kind = kind_of(kinds, node.input(i));
+    quantized = quantized || kind == Origin::kQuantized;
+    if (kind != Origin::kFromInputs) continue;
     ++from_inputs;
     constant = constant && node.op_type() == "Where" && i > 0;
   }
-  if (!constant || from_inputs > 1) return Kind::kFromInputs;
-  return quantized ? Kind::kQuantized : Kind::kConstant;
+  if (!constant || from_inputs > 1) return Origin::kFromInputs;
+  return quantized ? Origin::kQuantized : Origin::kConstant;
 }
 
 }  // namespace
@@ -44,13 +44,13 @@ std::optional<ImportFinding> quantized_constant(const ::onnx::GraphProto& graph)
                            [](const auto& node) { return node.op_type() == "QuantizeLinear"; }))
     return std::nullopt;
   Kinds kinds;
-  for (const auto& tensor : graph.initializer()) kinds.emplace(tensor.name(), Kind::kConstant);
+  for (const auto& tensor : graph.initializer()) kinds.emplace(tensor.name(), Origin::kConstant);
   for (const auto& node : graph.node()) {
-    const Kind kind = kind_of(kinds, node);
+    const Origin kind = kind_of(kinds, node);
     for (const auto& output : node.output()) kinds.emplace(output, kind);
   }
   for (const auto& output : graph.output()) {
-    if (kind_of(kinds, output.name()) != Kind::kQuantized) continue;
+    if (kind_of(kinds, output.name()) != Origin::kQuantized) continue;
     return ImportFinding{ImportFinding::Kind::kWarning, output.name(), "output",
                          "it is a quantized constant; the engine gives its integers"};
   }

@@ -166,13 +166,13 @@ Result<bool> quantized_reduction(Rewriter& r, const ::onnx::NodeProto& node) {
   return true;
 }
 
-constexpr std::string_view kAttribute = "operator set 13 to 17: for the other engine";
+constexpr std::string_view kAxesAttribute = "operator set 13 to 17: for the other engine";
 constexpr std::string_view kApart = "constants for each channel: kept apart from the reduction";
 
 constexpr Rule kReductionRules[] = {
-    {"ReduceL1", axes_as_attribute, kAttribute},
-    {"ReduceLogSum", axes_as_attribute, kAttribute},
-    {"ReduceLogSumExp", axes_as_attribute, kAttribute},
+    {"ReduceL1", axes_as_attribute, kAxesAttribute},
+    {"ReduceLogSum", axes_as_attribute, kAxesAttribute},
+    {"ReduceLogSumExp", axes_as_attribute, kAxesAttribute},
     {"ReduceMax", largest_of_nothing, "of no elements: for the other engine"},
     {"ReduceL1", norm_of_each, "along no dimension: an Abs"},
     {"ReduceL2", norm_of_each, "along no dimension: an Abs"},

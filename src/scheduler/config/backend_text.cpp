@@ -22,7 +22,7 @@ bool is_control(char c) noexcept {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
 }
 
-std::string_view trimmed(std::string_view text) noexcept {
+std::string_view without_blanks(std::string_view text) noexcept {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   return text;
@@ -104,7 +104,7 @@ class Parser {
     while (at_ < text_.size() && kSpecial.find(text_[at_]) == kSpecial.npos &&
            !is_control(text_[at_]))
       ++at_;
-    const std::string_view value = trimmed(text_.substr(from, at_ - from));
+    const std::string_view value = without_blanks(text_.substr(from, at_ - from));
     if (value.empty()) return wrong("a value");
     return std::string(value);
   }
@@ -155,7 +155,7 @@ Result<std::vector<BackendText>> parse(std::string_view text, std::string_view e
 }
 
 std::string value_as_written(const std::string& value) {
-  const bool bare = !value.empty() && trimmed(value).size() == value.size() &&
+  const bool bare = !value.empty() && without_blanks(value).size() == value.size() &&
                     value.find_first_of(kSpecial) == value.npos && value.front() != '"' &&
                     value.front() != '\'';
   if (bare) return value;
@@ -209,7 +209,7 @@ bool is_name(std::string_view text) noexcept {
 Result<std::vector<std::string>> split_parts(std::string_view key, std::string_view value) {
   std::vector<std::string> parts;
   CORELANE_TRY(for_each_part(value, '&', [&](std::string_view part) -> Status {
-    if (trimmed(part).empty())
+    if (without_blanks(part).empty())
       return error(Code::kInvalidArgument,
                    "key {}: given {}, part {} is empty; write a value on each side of '&'",
                    shown(key, '\''), shown(value), parts.size() + 1)
@@ -223,7 +223,7 @@ Result<std::vector<std::string>> split_parts(std::string_view key, std::string_v
           .with(Detail::kKey, key)
           .with(Detail::kGiven, value)
           .with(Detail::kLimit, kMaxParts);
-    parts.emplace_back(trimmed(part));
+    parts.emplace_back(without_blanks(part));
     return {};
   }));
   return parts;

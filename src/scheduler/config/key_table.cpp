@@ -13,7 +13,7 @@ namespace corelane::scheduler {
 namespace {
 
 // Items of a call are counted in 32 bits (Range).
-constexpr std::uint64_t kCall = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMostOfACall = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kHour = 3'600'000;  // ms
 
@@ -37,14 +37,14 @@ constexpr Key kKeys[] = {
      .meaning = "fewest items of a call, where the backend has no range of its own; one group at "
                 "least has 1, or pads",
      .low = 1,
-     .high = kCall,
+     .high = kMostOfACall,
      .parts = true},
     {.name = "max",
      .kind = KeyKind::kCount,
      .default_text = "",
      .meaning = "most items of a call, where the backend has no range of its own; at least `min`",
      .low = 1,
-     .high = kCall,
+     .high = kMostOfACall,
      .parts = true},
     {.name = "padding",
      .kind = KeyKind::kFlag,
@@ -69,7 +69,7 @@ constexpr Key kKeys[] = {
      .kind = KeyKind::kCount,
      .default_text = "0",
      .meaning = "a lower max of every group, at least each group's min; 0: none",
-     .high = kCall,
+     .high = kMostOfACall,
      .live = true},
     {.name = "plan",
      .kind = KeyKind::kChoice,

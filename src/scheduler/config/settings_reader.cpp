@@ -37,7 +37,7 @@ template <class T>
 T number(const std::string& text) {
   return parse_number<T>(text).value_or(T{});
 }
-bool flag(std::string_view text) noexcept { return text == "true" || text == "1"; }
+bool is_true(std::string_view text) noexcept { return text == "true" || text == "1"; }
 Duration milliseconds(const std::string& text) {
   return Duration(std::llround(number<double>(text) * 1e6));
 }
@@ -260,7 +260,7 @@ class SettingsReader {
         return errors_.refuse(
             "max_batch", fmt::format("{} with min={} in group {}", cut, min, i + 1),
             fmt::format("0, or {} and more", min), "raise max_batch, or leave it out");
-      serves_one = serves_one || min == 1 || flag(text_of(group, "padding"));
+      serves_one = serves_one || min == 1 || is_true(text_of(group, "padding"));
     }
     if (serves_one) return {};
     // The key is there: a group without a min has 1.
@@ -283,7 +283,7 @@ class SettingsReader {
   void fill() {
     for (GroupSettings& group : out_.groups) {
       group.instance_num = number<std::uint32_t>(text_of(group, "instance_num"));
-      group.padding = flag(text_of(group, "padding"));
+      group.padding = is_true(text_of(group, "padding"));
     }
     const std::string batching = text_of("batching");
     out_.batching = batching == "full"      ? Batching::kFull
@@ -302,7 +302,7 @@ class SettingsReader {
     out_.queue_bytes = number<std::uint64_t>(text_of("queue_bytes"));
     out_.max_in_flight = number<std::uint64_t>(text_of("max_in_flight"));
     out_.ageing = milliseconds(text_of("ageing"));
-    out_.isolate = flag(text_of("isolate"));
+    out_.isolate = is_true(text_of("isolate"));
     out_.weight = number<double>(text_of("weight"));
     out_.records = number<std::size_t>(text_of("records"));
   }

@@ -8,7 +8,7 @@
 namespace corelane::scheduler {
 namespace {
 
-constexpr std::size_t kLongest = 80;
+constexpr std::size_t kMostShown = 80;
 
 unsigned byte_at(std::string_view text, std::size_t at) noexcept {
   return static_cast<unsigned char>(text[at]);
@@ -35,7 +35,7 @@ std::size_t sequence_length(std::string_view text) noexcept {
 
 std::string shown(std::string_view text, char quote) {
   std::string out(1, quote);
-  while (!text.empty() && out.size() <= kLongest) {
+  while (!text.empty() && out.size() <= kMostShown) {
     const unsigned first = byte_at(text, 0);
     const std::size_t length = first < 0x20 || first == 0x7f ? 0 : sequence_length(text);
     if (length == 0) out += fmt::format("\\x{:02x}", first);

@@ -19,10 +19,6 @@ std::string dims_text(const rknn_tensor_attr& attr) {
   return text + ")";
 }
 
-bool same_dims(const rknn_tensor_attr& a, const rknn_tensor_attr& b) {
-  return a.n_dims == b.n_dims && std::equal(a.dims, a.dims + a.n_dims, b.dims);
-}
-
 std::string label(const char* side, std::size_t index, const IoEntry& entry) {
   return fmt::format("{} {} '{}'", side, index, entry.desc.name);
 }

@@ -16,11 +16,6 @@ std::string name_of(const rknn_tensor_attr& attr) {
   return std::string(attr.name, strnlen(attr.name, sizeof attr.name));
 }
 
-bool same_dims(const rknn_tensor_attr& a, const rknn_tensor_attr& b) {
-  return a.n_dims == b.n_dims && a.n_dims <= RKNN_MAX_DIMS &&
-         std::memcmp(a.dims, b.dims, a.n_dims * sizeof a.dims[0]) == 0;
-}
-
 /// How well what the caller says fits a tensor: 0 not at all.
 int likeness(const rknn_tensor_attr& attr, const IoTensor& io, const Chip& chip) {
   int best = 0;

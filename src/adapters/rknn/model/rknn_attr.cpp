@@ -334,4 +334,9 @@ Result<ViewPlan> plan_view(const IoTensor& io, const Form& form, const Chip& chi
   return plan;
 }
 
+bool same_dims(const rknn_tensor_attr& a, const rknn_tensor_attr& b) noexcept {
+  return a.n_dims == b.n_dims && a.n_dims <= RKNN_MAX_DIMS &&
+         std::equal(a.dims, a.dims + a.n_dims, b.dims);
+}
+
 }  // namespace corelane::rknn

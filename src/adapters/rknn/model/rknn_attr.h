@@ -48,6 +48,9 @@ rknn_tensor_attr native_attr(const IoTensor& io, const Chip& chip);
 /// NATIVE_NHWC_*: 4-D tensors as NHWC.
 rknn_tensor_attr native_nhwc_attr(const IoTensor& io, const Chip& chip);
 
+/// False too where a caller's attr has more dimensions than the API.
+bool same_dims(const rknn_tensor_attr& a, const rknn_tensor_attr& b) noexcept;
+
 /// What a caller says of memory that holds a tensor.
 struct Form {
   rknn_tensor_type type = RKNN_TENSOR_FLOAT32;

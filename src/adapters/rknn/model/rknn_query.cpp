@@ -63,9 +63,9 @@ Outcome give(const T& value, void* info, std::uint32_t size, const char* name,
 }
 
 /// Sizes that callers allocate by are whole pages, one at least.
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kPageBytes = 4096;
 std::size_t pages(std::size_t bytes) {
-  return std::max((bytes + kPage - 1) / kPage * kPage, kPage);
+  return std::max((bytes + kPageBytes - 1) / kPageBytes * kPageBytes, kPageBytes);
 }
 
 /// Contexts that hold the forms of the largest sets that are not there yet. One that cannot be made

@@ -125,7 +125,7 @@ Result<std::shared_ptr<ov::Model>> VirtualProgram::read(const PatchedModel& patc
 
 /// How a network is read (network.cpp); a change of what is made of it is another number. 2: equal
 /// values of TopK keep their order. 3: what moves values without elements is refused.
-constexpr int kReading = 3;
+constexpr int kReadingRevision = 3;
 
 /// All that the engine's compiled form depends on; a form with another tag is compiled again.
 std::string VirtualProgram::tag() const {
@@ -133,7 +133,7 @@ std::string VirtualProgram::tag() const {
   for (const std::string& name : options_.exposed_values) exposed += name + '\n';
   std::string text = fmt::format("openvino-{}-{}-{}{}-{}-{}", engine_build(), engine_isa(),
                                  device::precision_name(options_.precision),
-                                 options_.fast_math ? "-fast" : "", shapes_, kReading);
+                                 options_.fast_math ? "-fast" : "", shapes_, kReadingRevision);
   if (!exposed.empty()) text += "-" + content_hash(as_byte_span(exposed));
   return text;
 }

@@ -49,7 +49,7 @@ constexpr Rule kRules[] = {
 };
 constexpr std::string_view kRecurrent[] = {"GRU", "LSTM", "RNN"};
 
-struct Node {
+struct EmptyNode {
   std::string_view op;
   std::string_view domain;
   std::string_view name;
@@ -68,8 +68,8 @@ Result<ByteSpan> tensor_of(ByteSpan attribute) {
   return tensor;
 }
 
-Result<Node> read(ByteSpan message) {
-  Node node;
+Result<EmptyNode> read_empty_node(ByteSpan message) {
+  EmptyNode node;
   for (WireReader fields(message); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
     if (field.is_bytes(kNodeOpType)) node.op = field.text();
@@ -98,7 +98,7 @@ class Walk {
     return {};
   }
 
-  Status see(const Node& node) {
+  Status see(const EmptyNode& node) {
     if (node.op == "Constant" && !node.constant.empty()) {
       CORELANE_ASSIGN(const TensorFacts facts, read_tensor(node.constant));
       return constant(node.output, node.constant, facts);
@@ -118,7 +118,7 @@ class Walk {
   std::vector<EmptyBound> take() { return std::move(bounds_); }
 
  private:
-  Status apply(const Rule& rule, const Node& node) {
+  Status apply(const Rule& rule, const EmptyNode& node) {
     const std::string_view name = node.inputs[rule.input];
     if (rule.values && std::ranges::find(zeros_, name) != zeros_.end())
       return error(Code::kUnsupportedModel,
@@ -165,7 +165,7 @@ Result<std::vector<EmptyBound>> empty_bounds(const PatchedModel& model) {
       for (WireReader graph(field.payload); !graph.at_end();) {
         CORELANE_ASSIGN(const WireField part, graph.next());
         if (!part.is_bytes(kGraphNode)) continue;
-        CORELANE_ASSIGN(const Node node, read(part.payload));
+        CORELANE_ASSIGN(const EmptyNode node, read_empty_node(part.payload));
         CORELANE_TRY(walk.see(node));
       }
     }

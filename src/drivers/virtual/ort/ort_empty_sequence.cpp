@@ -12,7 +12,7 @@ using enum onnx_fields::Number;
 constexpr std::string_view kWhat = "an empty sequence";
 constexpr const char* kName = "y";
 constexpr std::uint64_t kIrVersion = 8;
-constexpr std::uint64_t kOpset = 11;
+constexpr std::uint64_t kOpsetOfSequences = 11;
 /// AttributeProto::AttributeType.
 constexpr std::uint64_t kInt = 2;
 
@@ -41,7 +41,7 @@ std::string model_of(DType element) {
   append_bytes_field(graph, kGraphName, "empty");
   append_bytes_field(graph, kGraphOutput, type);
   std::string opset;
-  append_varint_field(opset, kOpsetVersion, kOpset);
+  append_varint_field(opset, kOpsetVersion, kOpsetOfSequences);
   std::string model;
   append_varint_field(model, kModelIrVersion, kIrVersion);
   append_bytes_field(model, kModelGraph, graph);

@@ -26,8 +26,8 @@ constexpr std::string_view kNodeEnding = "_kernel_time";
 
 /// What stands between `before` and `after` in a line that the engine wrote; nothing where one of
 /// them is missing.
-std::optional<std::string_view> between(std::string_view line, std::string_view before,
-                                        std::string_view after) {
+std::optional<std::string_view> found_between(std::string_view line, std::string_view before,
+                                              std::string_view after) {
   const auto begin = line.find(before);
   if (begin == std::string_view::npos) return std::nullopt;
   line.remove_prefix(begin + before.size());
@@ -50,7 +50,7 @@ std::string text_of(std::string_view line, std::string_view before) {
 }
 
 std::int64_t number_of(std::string_view line, std::string_view before) {
-  const auto digits = between(line, before, ",");
+  const auto digits = found_between(line, before, ",");
   return digits ? parse_number<std::int64_t>(*digits).value_or(0) : 0;
 }
 
@@ -68,7 +68,7 @@ Event read_event(std::string_view line) {
 
 /// The element type of the first output.
 DType output_type(std::string_view line) {
-  const auto name = between(line, "\"output_type_shape\" : [{\"", "\"");
+  const auto name = found_between(line, "\"output_type_shape\" : [{\"", "\"");
   if (!name) return DType::kUndefined;
   if (*name == "float") return DType::kF32;
   if (*name == "double") return DType::kF64;
