@@ -12,7 +12,7 @@
 namespace corelane::qaic {
 namespace {
 
-constexpr const char* kVariable = "CORELANE_QAIC_LOCK";
+constexpr const char* kLockVariable = "CORELANE_QAIC_LOCK";
 constexpr unsigned kMostSeconds = 86400;
 /// The kernel tells nobody that a lock became free.
 constexpr Duration kStep = std::chrono::milliseconds(10);
@@ -41,16 +41,16 @@ std::string holder_of(const std::string& instance) {
 }  // namespace
 
 Result<Duration> lock_limit() {
-  const std::string text = environment_text(kVariable);
+  const std::string text = environment_text(kLockVariable);
   if (text.empty())
     return error(Code::kUnsupported,
                  "locks of devices are off; set {} to the seconds that a caller may wait for one, "
                  "or activate a program to hold its cores",
-                 kVariable);
+                 kLockVariable);
   const auto seconds = parse_number<unsigned>(text);
   if (!seconds || *seconds == 0 || *seconds > kMostSeconds)
-    return error(Code::kInvalidArgument, "{} is '{}'; it takes seconds, 1 to {}", kVariable, text,
-                 kMostSeconds);
+    return error(Code::kInvalidArgument, "{} is '{}'; it takes seconds, 1 to {}", kLockVariable,
+                 text, kMostSeconds);
   return Duration(std::chrono::seconds(*seconds));
 }
 

@@ -23,7 +23,7 @@
 namespace corelane::qaic {
 namespace {
 
-QAicExecObjID next_number() noexcept {
+QAicExecObjID next_exec_number() noexcept {
   static std::atomic<std::uint32_t> last{0};
   return ++last;
 }
@@ -91,7 +91,7 @@ ExecObjObject::ExecObjObject(std::shared_ptr<ProgramObject> program,
     : Object(kKind),
       program_(std::move(program)),
       automatic_((properties & QAIC_EXECOBJ_PROPERTIES_AUTO_LOAD_ACTIVATE) != 0),
-      id_(next_number()),
+      id_(next_exec_number()),
       buffers_(program_->plan(), program_->parts().on.device) {
   // Keeps the program's activation until close().
   program_->add_exec();

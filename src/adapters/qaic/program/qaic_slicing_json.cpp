@@ -22,7 +22,7 @@ Failure wrong(fmt::format_string<Args...> form, Args&&... args) {
 
 /// How deeply arrays and objects lie in each other, before anything is made of them.
 std::size_t depth_of(std::string_view text) {
-  std::size_t depth = 0;
+  std::size_t level = 0;
   std::size_t deepest = 0;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -32,9 +32,9 @@ std::size_t depth_of(std::string_view text) {
     else if (c == '"')
       quoted = !quoted;
     else if (!quoted && (c == '[' || c == '{'))
-      deepest = std::max(deepest, ++depth);
-    else if (!quoted && (c == ']' || c == '}') && depth > 0)
-      --depth;
+      deepest = std::max(deepest, ++level);
+    else if (!quoted && (c == ']' || c == '}') && level > 0)
+      --level;
   }
   return deepest;
 }

@@ -12,7 +12,7 @@
 namespace corelane::qaic {
 namespace {
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMostBytes = std::numeric_limits<std::uint32_t>::max();
 
 std::optional<QAicBufferDataTypeEnum> type_of(DType dtype) {
   switch (dtype) {
@@ -87,14 +87,14 @@ Result<IoMapping> begin_mapping(const IoEntry& entry, QAicBufferIoTypeEnum direc
 /// Adds the shape of the next specialization.
 Status add_shape(IoMapping& mapping, const Shape& shape) {
   const auto elements = shape.elements();
-  const bool fits = elements && *elements <= kMost / mapping.element_size &&
+  const bool fits = elements && *elements <= kMostBytes / mapping.element_size &&
                     std::ranges::all_of(shape.dims(), [](std::int64_t d) {
-                      return static_cast<std::uint64_t>(d) <= kMost;
+                      return static_cast<std::uint64_t>(d) <= kMostBytes;
                     });
   if (!fits) {
     return error(Code::kUnsupportedModel,
                  "'{}' of {} {} does not fit into the API's 32-bit sizes; {} bytes are allowed",
-                 mapping.name, dtype_name(mapping.dtype), shape.to_string(), kMost);
+                 mapping.name, dtype_name(mapping.dtype), shape.to_string(), kMostBytes);
   }
   const auto bytes = static_cast<std::uint32_t>(*elements * mapping.element_size);
   mapping.bytes = std::max(mapping.bytes, bytes);
