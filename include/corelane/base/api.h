@@ -9,13 +9,13 @@
 
 /// Version of this source tree; `corelane::version()` is that of the library in the process.
 #define CORELANE_VERSION_MAJOR 0
-#define CORELANE_VERSION_MINOR 2
+#define CORELANE_VERSION_MINOR 3
 #define CORELANE_VERSION_PATCH 0
-#define CORELANE_VERSION_STRING "0.2.0"
+#define CORELANE_VERSION_STRING "0.3.0"
 
 namespace corelane {
 
-/// The version of the library that is loaded, such as "0.2.0". Any thread.
+/// The version of the library that is loaded, such as "0.3.0". Any thread.
 CORELANE_API const char* version() noexcept;
 
 }  // namespace corelane

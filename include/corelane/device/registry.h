@@ -12,7 +12,7 @@
 ///                 by default
 /// Devices are built in (the list of
 /// CORELANE_DRIVERS at build time) or shared objects `libcorelane_<kind>.so`, looked for in
-/// `CORELANE_DRIVER_PATH` (colon-separated), then beside the library (in `corelane/0.2/`, which has
+/// `CORELANE_DRIVER_PATH` (colon-separated), then beside the library (in `corelane/0.3/`, which has
 /// major and minor version, `corelane/`, and the same two in `../lib/`). They are opened RTLD_LOCAL
 /// at the first use.
 #pragma once
