@@ -11,7 +11,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wno-array-bounds -Wno-maybe-uninitialized -Wno-null-dereference -Wno-dangling-pointer)
 endif()
 if(CORELANE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Where several sources are compiled at once. Classes of one source with members of its unnamed namespace: g++ takes the source for a header.
+  # Where several sources are compiled at once, g++ takes a source for a header that has a class with members of its
+  # unnamed namespace.
   target_compile_options(corelane_options INTERFACE -Wno-subobject-linkage)
 endif()
 # Sources of the library, and not of its tests and programs.

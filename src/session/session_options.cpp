@@ -40,19 +40,13 @@ constexpr Word<PlacementPolicy> kPlacements[] = {
     {PlacementPolicy::kAdaptive, "adaptive"},
 };
 
-bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-std::string_view trimmed(std::string_view text) noexcept {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
+constexpr std::string_view kBlanks = " \t\n\r";
 
 /// Lower case, without blanks.
 std::string squeezed(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (is_blank(c)) continue;
+    if (kBlanks.find(c) != kBlanks.npos) continue;
     out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   }
   return out;
@@ -106,10 +100,10 @@ Status check_enumerators(const SessionOptions& options) {
 }  // namespace
 
 Result<std::vector<std::size_t>> parse_schedule(std::string_view text) {
-  std::string_view rest = trimmed(text);
+  std::string_view rest = trimmed(text, kBlanks);
   if (rest.starts_with('[') != rest.ends_with(']') || rest == "[")
     return bad_schedule(text, "has one bracket only");
-  if (rest.starts_with('[')) rest = trimmed(rest.substr(1, rest.size() - 2));
+  if (rest.starts_with('[')) rest = trimmed(rest.substr(1, rest.size() - 2), kBlanks);
   if (rest.empty()) return bad_schedule(text, "must not be empty");
   std::vector<std::size_t> cores;
   bool separated = true;  // After a comma, or at the start.
@@ -118,7 +112,7 @@ Result<std::vector<std::size_t>> parse_schedule(std::string_view text) {
     if (token.empty()) {  // At a comma.
       if (separated) return bad_schedule(text, "has a comma without a number before it");
       separated = true;
-      rest = trimmed(rest.substr(1));
+      rest = trimmed(rest.substr(1), kBlanks);
       continue;
     }
     const auto core = parse_number<std::size_t>(token);
@@ -126,7 +120,7 @@ Result<std::vector<std::size_t>> parse_schedule(std::string_view text) {
       return bad_schedule(text, fmt::format("has '{}', which is not a core number", token));
     cores.push_back(*core);
     separated = false;
-    rest = trimmed(rest.substr(token.size()));
+    rest = trimmed(rest.substr(token.size()), kBlanks);
   }
   if (separated) return bad_schedule(text, "ends in a comma");
   return cores;

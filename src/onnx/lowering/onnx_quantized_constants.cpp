@@ -11,24 +11,24 @@ namespace {
 
 enum class Origin { kFromInputs, kConstant, kQuantized };
 
-using Kinds = std::unordered_map<std::string_view, Origin>;
+using Origins = std::unordered_map<std::string_view, Origin>;
 
-/// The network's inputs are neither initializers nor made by a node: not in `kinds`.
-Origin kind_of(const Kinds& kinds, const std::string& value) {
-  const auto it = kinds.find(value);
-  return it == kinds.end() ? Origin::kFromInputs : it->second;
+/// The network's inputs are neither initializers nor made by a node: not in `origins`.
+Origin origin_of(const Origins& origins, const std::string& value) {
+  const auto it = origins.find(value);
+  return it == origins.end() ? Origin::kFromInputs : it->second;
 }
 
-Origin kind_of(const Kinds& kinds, const ::onnx::NodeProto& node) {
+Origin origin_of(const Origins& origins, const ::onnx::NodeProto& node) {
   if (!subgraphs(node).empty()) return Origin::kFromInputs;
   bool constant = true;
   bool quantized = node.op_type() == "QuantizeLinear";
   int from_inputs = 0;
   for (int i = 0; i < node.input_size(); ++i) {
     if (node.input(i).empty()) continue;
-    const Origin kind = kind_of(kinds, node.input(i));
-    quantized = quantized || kind == Origin::kQuantized;
-    if (kind != Origin::kFromInputs) continue;
+    const Origin origin = origin_of(origins, node.input(i));
+    quantized = quantized || origin == Origin::kQuantized;
+    if (origin != Origin::kFromInputs) continue;
     ++from_inputs;
     constant = constant && node.op_type() == "Where" && i > 0;
   }
@@ -43,14 +43,14 @@ std::optional<ImportFinding> quantized_constant(const ::onnx::GraphProto& graph)
   if (std::ranges::none_of(graph.node(),
                            [](const auto& node) { return node.op_type() == "QuantizeLinear"; }))
     return std::nullopt;
-  Kinds kinds;
-  for (const auto& tensor : graph.initializer()) kinds.emplace(tensor.name(), Origin::kConstant);
+  Origins origins;
+  for (const auto& tensor : graph.initializer()) origins.emplace(tensor.name(), Origin::kConstant);
   for (const auto& node : graph.node()) {
-    const Origin kind = kind_of(kinds, node);
-    for (const auto& output : node.output()) kinds.emplace(output, kind);
+    const Origin origin = origin_of(origins, node);
+    for (const auto& output : node.output()) origins.emplace(output, origin);
   }
   for (const auto& output : graph.output()) {
-    if (kind_of(kinds, output.name()) != Origin::kQuantized) continue;
+    if (origin_of(origins, output.name()) != Origin::kQuantized) continue;
     return ImportFinding{ImportFinding::Kind::kWarning, output.name(), "output",
                          "it is a quantized constant; the engine gives its integers"};
   }

@@ -22,11 +22,7 @@ bool is_control(char c) noexcept {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
 }
 
-std::string_view without_blanks(std::string_view text) noexcept {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
+std::string_view without_blanks(std::string_view text) { return trimmed(text, " \t"); }
 
 /// Reads from the left; each function leaves `at_` after what it has read.
 class Parser {
