@@ -12,7 +12,7 @@
 
 #include "base/later.h"
 #include "corelane/base/clock.h"
-#include "onnx/shape/onnx_memory.h"
+#include "onnx/shape/onnx_estimate.h"
 #include "runtime/program/shape_choice.h"
 
 namespace corelane::runtime {
@@ -83,12 +83,12 @@ Status late(const Status& failure, const std::string& name, const LoadOptions& o
 
 namespace {
 
-/// `inputs`: as of onnx::estimate_memory().
+/// `inputs`: as of onnx::estimate_run().
 Status check_network(const ImageSource& source, const std::string& program,
                      const std::map<std::string, Shape>& inputs, const LoadOptions& options) {
   if (source.kind != "onnx") return {};
   const std::uint64_t allowed = memory_allowed(options);
-  CORELANE_ASSIGN(const auto need, onnx::estimate_memory(source.graph, source.constants, inputs));
+  CORELANE_ASSIGN(const auto need, onnx::estimate_run(source.graph, source.constants, inputs));
   if (need.bytes <= allowed) return {};
   const std::string where =
       need.node.empty() ? std::string()

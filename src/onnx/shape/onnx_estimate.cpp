@@ -1,4 +1,4 @@
-#include "onnx/shape/onnx_memory.h"
+#include "onnx/shape/onnx_estimate.h"
 
 #include <google/protobuf/arena.h>
 
@@ -38,7 +38,7 @@ std::uint64_t size_of(const ValueFacts& facts) {
 /// Walks the nodes of one graph in their order, with what is needed at each of them.
 class GraphWalk {
  public:
-  GraphWalk(const ::onnx::ModelProto& model, ByteSpan constants, MemoryEstimate& most)
+  GraphWalk(const ::onnx::ModelProto& model, ByteSpan constants, RunEstimate& most)
       : opset_(opset_of(model)), constants_(constants), most_(most) {}
 
   /// `around`: what the graphs around need meanwhile.
@@ -122,15 +122,15 @@ class GraphWalk {
 
   std::int64_t opset_;
   ByteSpan constants_;
-  MemoryEstimate& most_;
+  RunEstimate& most_;
   std::uint64_t largest_ = 0;
 };
 
 }  // namespace
 
-Result<MemoryEstimate> estimate_memory(ByteSpan graph, ByteSpan constants,
-                                       const std::map<std::string, Shape>& inputs) {
-  return no_throw("the estimate of memory", [&]() -> Result<MemoryEstimate> {
+Result<RunEstimate> estimate_run(ByteSpan graph, ByteSpan constants,
+                                 const std::map<std::string, Shape>& inputs) {
+  return no_throw("the estimate of memory", [&]() -> Result<RunEstimate> {
     // Messages of an arena are made and freed at once; half of the time went there.
     google::protobuf::Arena arena;
     auto& model = *google::protobuf::Arena::CreateMessage<::onnx::ModelProto>(&arena);
@@ -145,7 +145,7 @@ Result<MemoryEstimate> estimate_memory(ByteSpan graph, ByteSpan constants,
     for_each_tensor(model, [](::onnx::TensorProto& tensor) {
       if (!is_external(tensor)) make_raw(tensor);
     });
-    MemoryEstimate most;
+    RunEstimate most;
     GraphWalk(model, constants, most)
         .walk(model.graph(), nullptr, sum(graph.size(), constants.size()));
     return most;

@@ -1,4 +1,4 @@
-#include "onnx/shape/onnx_memory.h"
+#include "onnx/shape/onnx_estimate.h"
 
 #include <gtest/gtest.h>
 
@@ -10,16 +10,16 @@ namespace corelane::onnx {
 namespace {
 
 /// Without the bytes of the file.
-MemoryEstimate estimate_of(const TestModel& model) {
+RunEstimate estimate_of(const TestModel& model) {
   const ByteVector bytes = model.bytes();
-  auto found = estimate_memory(bytes, {});
+  auto found = estimate_run(bytes, {});
   EXPECT_TRUE(found) << found.error().to_string();
-  MemoryEstimate estimate = found.value_or(MemoryEstimate());
+  RunEstimate estimate = found.value_or(RunEstimate());
   estimate.bytes -= std::min<std::uint64_t>(estimate.bytes, bytes.size());
   return estimate;
 }
 
-TEST(OnnxMemory, CountsWhatIsNeededAtTheSameTime) {
+TEST(OnnxEstimate, CountsWhatIsNeededAtTheSameTime) {
   TestModel m;
   m.input("x", {1000}).output("y", {1000});
   m.node("Relu", {"x"}, {"a"});
@@ -29,29 +29,29 @@ TEST(OnnxMemory, CountsWhatIsNeededAtTheSameTime) {
   EXPECT_EQ(estimate_of(m).bytes, 12000U);
 }
 
-TEST(OnnxMemory, NamesTheNodeThatMakesTheLargestValue) {
+TEST(OnnxEstimate, NamesTheNodeThatMakesTheLargestValue) {
   TestModel m;
   m.input("x", {1, 8}).output("y", {1, 8});
   m.ints("shape", {1000, 8});
   m.node("Expand", {"x", "shape"}, {"wide"});
   auto& reduce = m.node("ReduceMax", {"wide"}, {"y"});
   set_attribute(reduce, "axes", std::vector<std::int64_t>{0});
-  const MemoryEstimate estimate = estimate_of(m);
+  const RunEstimate estimate = estimate_of(m);
   EXPECT_EQ(estimate.op, "Expand");
   EXPECT_EQ(estimate.node, "node_Expand1");
   EXPECT_GE(estimate.bytes, 32000U);
 }
 
-TEST(OnnxMemory, AProductWithoutEndIsTheLargestNumber) {
+TEST(OnnxEstimate, AProductWithoutEndIsTheLargestNumber) {
   TestModel m;
   m.input("x", {1}).open_output("y");
   m.ints("shape", {1LL << 40, 1LL << 40});
   m.node("Expand", {"x", "shape"}, {"y"});
   const ByteVector bytes = m.bytes();
-  EXPECT_EQ(estimate_memory(bytes, {})->bytes, std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(estimate_run(bytes, {})->bytes, std::numeric_limits<std::uint64_t>::max());
 }
 
-TEST(OnnxMemory, OpenDimensionsCountAsOne) {
+TEST(OnnxEstimate, OpenDimensionsCountAsOne) {
   TestModel m;
   m.input("x", {"n", 1000}).output("y", {"n", 1000});
   m.node("Relu", {"x"}, {"y"});
@@ -59,7 +59,7 @@ TEST(OnnxMemory, OpenDimensionsCountAsOne) {
 }
 
 /// Bug of issue 18: OpenVINO computed with them forever while it read the network.
-TEST(OnnxMemory, AChainThatDoublesIsFollowedFromAnOpenDimension) {
+TEST(OnnxEstimate, AChainThatDoublesIsFollowedFromAnOpenDimension) {
   TestModel m;
   m.input("x", {"n"}).open_output("y");
   std::string last = "x";
@@ -71,7 +71,7 @@ TEST(OnnxMemory, AChainThatDoublesIsFollowedFromAnOpenDimension) {
   EXPECT_EQ(estimate_of(m).bytes, (6ULL << 40) + 4);
 }
 
-TEST(OnnxMemory, BranchesCountWithWhatIsAroundThem) {
+TEST(OnnxEstimate, BranchesCountWithWhatIsAroundThem) {
   TestModel m;
   m.input("c", {}, ::onnx::TensorProto::BOOL).input("x", {1000}).output("y", {1000});
   auto& node = m.node("If", {"c"}, {"y"});

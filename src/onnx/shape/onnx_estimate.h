@@ -13,7 +13,7 @@ namespace corelane::onnx {
 
 /// A lower bound for engines that compute one node after the other. Open dimensions of inputs count
 /// as 1, and values whose sizes come with a run as nothing.
-struct MemoryEstimate {
+struct RunEstimate {
   /// Constants, inputs, and the values that are needed at the same time. The largest number where
   /// the sum has no end.
   std::uint64_t bytes = 0;
@@ -25,7 +25,7 @@ struct MemoryEstimate {
 /// `graph` and `constants` are the segments of a program file, which an import has made or
 /// check_network() has looked at; `inputs`: shapes of inputs by name, in place of the declared ones
 /// where these have open dimensions. kMalformed, kOutOfMemory. Any thread.
-Result<MemoryEstimate> estimate_memory(ByteSpan graph, ByteSpan constants,
-                                       const std::map<std::string, Shape>& inputs = {});
+Result<RunEstimate> estimate_run(ByteSpan graph, ByteSpan constants,
+                                 const std::map<std::string, Shape>& inputs = {});
 
 }  // namespace corelane::onnx
