@@ -1,6 +1,6 @@
 #include "onnx/graph/onnx_unary.h"
 
-#include <set>
+#include <unordered_set>
 
 #include "base/leaked.h"
 
@@ -8,7 +8,7 @@ namespace corelane::onnx {
 
 /// Casts are not among them: their type is another.
 bool is_unary(std::string_view op) {
-  static Leaked<const std::set<std::string_view>> kNames({// clang-format off
+  static Leaked<const std::unordered_set<std::string_view>> kNames({// clang-format off
       "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Clip", "Cos",
       "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity",
       "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink",

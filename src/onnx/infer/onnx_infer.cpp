@@ -1,7 +1,7 @@
 #include "onnx/infer/onnx_infer.h"
 
 #include <algorithm>
-#include <set>
+#include <unordered_set>
 
 #include "base/leaked.h"
 #include "onnx/check/onnx_check.h"
@@ -13,18 +13,17 @@ namespace {
 using T = ::onnx::TensorProto;
 
 /// Their output has the shape of input 0.
-Leaked<const std::set<std::string_view>> kSameAsInput({// clang-format off
+Leaked<const std::unordered_set<std::string_view>> kSameAsInput({// clang-format off
     "CumSum", "CumProd", "Hardmax", "LogSoftmax", "LRN", "LpNormalization",
     "MeanVarianceNormalization", "Softmax", "Trilu", "BitwiseNot", "ScatterElements",
     "ScatterND", "Scatter", "InstanceNormalization", "GroupNormalization", "RMSNormalization",
     "ImageScaler", "ReverseSequence", "RotaryEmbedding", "EyeLike", "Bernoulli"});
 // clang-format on
-Leaked<const std::set<std::string_view>> kArithmetic({"Add", "Sub", "Mul", "Div", "Pow", "Mod",
-                                                      "Max", "Min", "Mean", "Sum", "PRelu",
-                                                      "BitShift", "BitwiseAnd", "BitwiseOr",
-                                                      "BitwiseXor", "And", "Or", "Xor"});
-Leaked<const std::set<std::string_view>> kCompare({"Equal", "Less", "Greater", "LessOrEqual",
-                                                   "GreaterOrEqual"});
+Leaked<const std::unordered_set<std::string_view>> kArithmetic(
+    {"Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "Mean", "Sum", "PRelu", "BitShift",
+     "BitwiseAnd", "BitwiseOr", "BitwiseXor", "And", "Or", "Xor"});
+Leaked<const std::unordered_set<std::string_view>> kCompare({"Equal", "Less", "Greater",
+                                                             "LessOrEqual", "GreaterOrEqual"});
 
 /// An overflow is unknown, not a value: engines differ in what they compute there.
 std::int64_t fold_one(std::string_view op, std::int64_t a, std::int64_t b) {
