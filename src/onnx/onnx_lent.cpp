@@ -21,8 +21,11 @@ using enum onnx_fields::Number;
 /// Smaller tensors are copied as fast as they are looked after.
 constexpr std::size_t kLendFrom = std::size_t{16} << 10;
 
+/// What is lent of an initializer, or of the tensor that an attribute of a node holds.
 struct Lent {
-  int initializer = 0;
+  int initializer = -1;
+  int node = -1;
+  int attribute = -1;
   ByteSpan raw;
 };
 
@@ -43,18 +46,43 @@ Result<std::optional<ByteSpan>> large_raw(ByteSpan tensor) {
   return raw && raw->size() >= kLendFrom ? raw : std::nullopt;
 }
 
-/// Many models have none, and need no copy without it.
-Result<bool> has_large(ByteSpan message, std::uint32_t within, std::uint32_t below) {
-  for (WireReader fields(message); !fields.at_end();) {
+/// The same of the tensor of an attribute; of two tensors protobuf makes one.
+Result<std::optional<ByteSpan>> large_raw_of_attribute(ByteSpan attribute) {
+  std::optional<ByteSpan> tensor;
+  for (WireReader fields(attribute); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
-    if (!field.is_bytes(within) || field.payload.size() < kLendFrom) continue;
-    if (below == 0) {
-      CORELANE_ASSIGN(const auto raw, large_raw(field.payload));
+    if (!field.is_bytes(kAttributeTensor)) continue;
+    if (tensor) return std::optional<ByteSpan>();
+    tensor = field.payload;
+  }
+  if (!tensor) return std::optional<ByteSpan>();
+  return large_raw(*tensor);
+}
+
+Result<std::optional<ByteSpan>> large_raw_of_node(ByteSpan node) {
+  for (WireReader fields(node); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (!field.is_bytes(kNodeAttribute) || field.payload.size() < kLendFrom) continue;
+    CORELANE_ASSIGN(const auto raw, large_raw_of_attribute(field.payload));
+    if (raw) return raw;
+  }
+  return std::optional<ByteSpan>();
+}
+
+/// Many models have none, and need no copy without it.
+Result<bool> has_large(ByteSpan model) {
+  for (WireReader fields(model); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField graph, fields.next());
+    if (!graph.is_bytes(kModelGraph)) continue;
+    for (WireReader parts(graph.payload); !parts.at_end();) {
+      CORELANE_ASSIGN(const WireField part, parts.next());
+      const bool in_node = part.is_bytes(kGraphNode);
+      if ((!in_node && !part.is_bytes(kGraphInitializer)) || part.payload.size() < kLendFrom)
+        continue;
+      CORELANE_ASSIGN(const auto raw,
+                      in_node ? large_raw_of_node(part.payload) : large_raw(part.payload));
       if (raw) return true;
-      continue;
     }
-    CORELANE_ASSIGN(const bool has, has_large(field.payload, below, 0));
-    if (has) return true;
   }
   return false;
 }
@@ -88,13 +116,45 @@ class Lender {
 
   Result<std::string> graph(ByteSpan message) {
     return without(message, [this](std::string& out, const WireField& field) -> Result<bool> {
+      if (field.is_bytes(kGraphNode)) return node(out, field);
       if (!field.is_bytes(kGraphInitializer)) return false;
       const int index = initializers_++;
       CORELANE_ASSIGN(const auto raw, large_raw(field.payload));
       if (!raw) return false;
       CORELANE_ASSIGN(const std::string rest, tensor(field.payload));
       append_bytes_field(out, kGraphInitializer, rest);
-      lent_.push_back({index, *raw});
+      lent_.push_back({.initializer = index, .raw = *raw});
+      return true;
+    });
+  }
+
+  /// False where it is to stay as it is.
+  Result<bool> node(std::string& out, const WireField& source) {
+    const int index = nodes_++;
+    if (source.payload.size() < kLendFrom) return false;
+    CORELANE_ASSIGN(const auto large, large_raw_of_node(source.payload));
+    if (!large) return false;
+    int attributes = 0;
+    const auto replace = [&](std::string& inner, const WireField& field) -> Result<bool> {
+      if (!field.is_bytes(kNodeAttribute)) return false;
+      const int attribute = attributes++;
+      CORELANE_ASSIGN(const auto raw, large_raw_of_attribute(field.payload));
+      if (!raw) return false;
+      CORELANE_ASSIGN(const std::string rest, attribute_rest(field.payload));
+      append_bytes_field(inner, kNodeAttribute, rest);
+      lent_.push_back({.node = index, .attribute = attribute, .raw = *raw});
+      return true;
+    };
+    CORELANE_ASSIGN(const std::string rest, without(source.payload, replace));
+    append_bytes_field(out, kGraphNode, rest);
+    return true;
+  }
+
+  static Result<std::string> attribute_rest(ByteSpan message) {
+    return without(message, [](std::string& out, const WireField& field) -> Result<bool> {
+      if (!field.is_bytes(kAttributeTensor)) return false;
+      CORELANE_ASSIGN(const std::string rest, tensor(field.payload));
+      append_bytes_field(out, kAttributeTensor, rest);
       return true;
     });
   }
@@ -106,6 +166,7 @@ class Lender {
   }
 
   int initializers_ = 0;
+  int nodes_ = 0;
   std::vector<Lent> lent_;
 };
 
@@ -136,8 +197,12 @@ Status read_without(ByteSpan bytes, ::onnx::ModelProto& model) {
   CORELANE_ASSIGN(const std::string rest, lender.model(bytes));
   CORELANE_TRY(read_checked(as_byte_span(rest), model));
   CORELANE_TRY(refuse_own_place(model));
-  auto& initializers = *model.mutable_graph()->mutable_initializer();
-  for (const Lent& lent : lender.lent()) refer(initializers[lent.initializer], bytes, lent.raw);
+  ::onnx::GraphProto& graph = *model.mutable_graph();
+  for (const Lent& lent : lender.lent())
+    refer(lent.node < 0
+              ? *graph.mutable_initializer(lent.initializer)
+              : *graph.mutable_node(lent.node)->mutable_attribute(lent.attribute)->mutable_t(),
+          bytes, lent.raw);
   return {};
 }
 
@@ -145,7 +210,7 @@ Status read_without(ByteSpan bytes, ::onnx::ModelProto& model) {
 
 Status parse_lending(ByteSpan bytes, ::onnx::ModelProto& model, ExternalData& external) {
   CORELANE_TRY(check_wire(bytes));
-  CORELANE_ASSIGN(const bool lends, has_large(bytes, kModelGraph, kGraphInitializer));
+  CORELANE_ASSIGN(const bool lends, has_large(bytes));
   if (lends) {
     CORELANE_TRY(read_without(bytes, model));
     external.lend(bytes);

@@ -5,6 +5,8 @@
 
 #include <numeric>
 
+#include "base/onnx_fields.h"
+#include "base/wire.h"
 #include "onnx/graph/onnx_constants.h"
 #include "onnx/onnx_test_model.h"
 
@@ -52,6 +54,61 @@ TEST(OnnxLent, LargeWeightsStayWhereTheyLie) {
     EXPECT_LE(data->data() + data->size(), as_byte_span(bytes).data() + bytes.size());
     EXPECT_EQ(as_string_view(*data), m.graph().initializer(i).raw_data());
   }
+}
+
+/// x + the value of a Constant node with an attribute before it.
+TestModel large_constant_node() {
+  TestModel m;
+  m.input("x", {kLarge}).output("y", {kLarge});
+  auto& node = m.node("Constant", {}, {"c"});
+  auto& value = *node.add_attribute();
+  value.set_name("value");
+  value.set_type(::onnx::AttributeProto::TENSOR);
+  *value.mutable_t() = make_values("c", ::onnx::TensorProto::FLOAT, {kLarge}, values(0));
+  m.node("Add", {"x", "c"}, {"y"});
+  return m;
+}
+
+TEST(OnnxLent, TheTensorOfAConstantNodeStaysWhereItLies) {
+  TestModel m = large_constant_node();
+  const std::string bytes = m.proto().SerializeAsString();
+  ::onnx::ModelProto model;
+  ExternalData external = nowhere();
+  ASSERT_TRUE(parse_lending(as_byte_span(bytes), model, external).ok());
+  ASSERT_EQ(model.graph().node_size(), 2);
+  const auto& tensor = model.graph().node(0).attribute(0).t();
+  EXPECT_TRUE(is_external(tensor));
+  const auto data = external.bytes_of(tensor);
+  ASSERT_TRUE(data) << data.error().to_string();
+  EXPECT_EQ(as_string_view(*data), m.graph().node(0).attribute(0).t().raw_data());
+  const auto imported = import_onnx(as_byte_span(bytes));
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(imported->constants.size(), kLarge * sizeof(float));
+}
+
+/// Protobuf makes one of the two, with the data of the second.
+TEST(OnnxLent, OfTwoTensorsInOneAttributeNoneIsLent) {
+  using enum onnx_fields::Number;
+  TestModel m = large_constant_node();
+  const ::onnx::AttributeProto value = m.graph().node(0).attribute(0);
+  m.graph().mutable_node()->DeleteSubrange(0, 1);
+  ::onnx::TensorProto second;
+  second.set_raw_data(make_values("", ::onnx::TensorProto::FLOAT, {kLarge}, values(9)).raw_data());
+  std::string attribute = value.SerializeAsString();
+  append_bytes_field(attribute, kAttributeTensor, second.SerializeAsString());
+  std::string node;
+  append_bytes_field(node, kNodeOutput, "c");
+  append_bytes_field(node, kNodeOpType, "Constant");
+  append_bytes_field(node, kNodeAttribute, attribute);
+  std::string graph = m.graph().SerializeAsString();
+  append_bytes_field(graph, kGraphNode, node);
+  m.graph().Clear();
+  std::string bytes = m.proto().SerializeAsString();
+  append_bytes_field(bytes, kModelGraph, graph);
+  const auto imported = import_onnx(as_byte_span(bytes));
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  ASSERT_EQ(imported->constants.size(), kLarge * sizeof(float));
+  EXPECT_EQ(reinterpret_cast<const float*>(imported->constants.data())[1], 10.0F);
 }
 
 /// A text beside its data keeps a tensor from being lent.
