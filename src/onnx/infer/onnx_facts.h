@@ -1,6 +1,7 @@
 /// What is known of the values of a graph before it runs: element type, shape, small integers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -38,6 +39,8 @@ struct ValueFacts {
 class FactsTable {
  public:
   explicit FactsTable(const FactsTable* outer = nullptr) : outer_(outer) {}
+  /// Makes room for so many names.
+  void reserve(std::size_t names) { facts_.reserve(names); }
   /// An empty one for "" and unknown names.
   const ValueFacts& of(const std::string& name) const;
   void set(const std::string& name, ValueFacts facts) { facts_[name] = std::move(facts); }

@@ -14,6 +14,7 @@
 #include "onnx/graph/onnx_walk.h"
 #include "onnx/infer/onnx_facts.h"
 #include "onnx/shape/onnx_freeze.h"
+#include "onnx/shape/onnx_work.h"
 
 namespace corelane::onnx {
 namespace {
@@ -41,9 +42,14 @@ class GraphWalk {
   GraphWalk(const ::onnx::ModelProto& model, ByteSpan constants, RunEstimate& most)
       : opset_(opset_of(model)), constants_(constants), most_(most) {}
 
+  const Work& work() const noexcept { return work_; }
+
   /// `around`: what the graphs around need meanwhile.
   void walk(const ::onnx::GraphProto& graph, const FactsTable* outer, std::uint64_t around) {
     FactsTable facts(outer);
+    facts.reserve(static_cast<std::size_t>(graph.node_size()) +
+                  static_cast<std::size_t>(graph.initializer_size()) +
+                  static_cast<std::size_t>(graph.input_size()));
     for (const auto& t : graph.initializer()) facts.learn(t.name(), t, constants_);
     for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()})
       for (const auto& v : *list) facts.learn(v);
@@ -58,6 +64,8 @@ class GraphWalk {
       const ::onnx::NodeProto& node = graph.node(i);
       infer_node(node, opset_, constants_, facts);
       take_most(node, facts);
+      infer_more(node, facts);
+      work_.add(node, facts);
       for (const auto& out : node.output()) {
         const std::uint64_t size = out.empty() ? 0 : size_of(facts.of(out));
         live = sum(live, size);
@@ -96,6 +104,33 @@ class GraphWalk {
     facts.set(node.output(0), {most.elem, most.shape, {}, {}});
   }
 
+  /// Operators that infer_node() does not know, since no rewriting rule asks for their shapes.
+  static void infer_more(const ::onnx::NodeProto& node, FactsTable& facts) {
+    const std::string& op = node.op_type();
+    const auto set = [&](int i, std::int32_t elem, std::optional<Shape> shape) {
+      if (has_output(node, i) && shape && !facts.of(node.output(i)).is_static())
+        facts.set(node.output(i), {elem, std::move(shape), {}, {}});
+    };
+    const std::optional<Shape> x = facts.of(input_of(node, 0)).shape;
+    if (is_standard_domain(node.domain()) && op == "DynamicQuantizeLinear") {
+      set(0, ::onnx::TensorProto::UINT8, x);
+      set(1, ::onnx::TensorProto::FLOAT, Shape{});
+      set(2, ::onnx::TensorProto::UINT8, Shape{});
+    } else if (node.domain() == "ai.onnx.ml" &&
+               (op == "Scaler" || op == "Imputer" || op == "Normalizer" || op == "Binarizer")) {
+      set(0, ::onnx::TensorProto::FLOAT, x);
+    } else if (node.domain() == "com.microsoft" && op == "DynamicQuantizeLSTM") {
+      const std::int64_t directions =
+          string_attribute(node, "direction", "forward") == "bidirectional" ? 2 : 1;
+      const std::int64_t hidden = int_attribute(node, "hidden_size", 0);
+      if (!x || x->rank() != 3 || hidden <= 0) return;
+      const Shape state{directions, (*x)[1], hidden};
+      set(0, ::onnx::TensorProto::FLOAT, Shape{(*x)[0], directions, (*x)[1], hidden});
+      set(1, ::onnx::TensorProto::FLOAT, state);
+      set(2, ::onnx::TensorProto::FLOAT, state);
+    }
+  }
+
   using Reads = std::unordered_map<std::string_view, int>;
 
   /// Positions of nodes; outputs of the graph are never let go.
@@ -124,6 +159,7 @@ class GraphWalk {
   ByteSpan constants_;
   RunEstimate& most_;
   std::uint64_t largest_ = 0;
+  Work work_;
 };
 
 }  // namespace
@@ -146,8 +182,9 @@ Result<RunEstimate> estimate_run(ByteSpan graph, ByteSpan constants,
       if (!is_external(tensor)) make_raw(tensor);
     });
     RunEstimate most;
-    GraphWalk(model, constants, most)
-        .walk(model.graph(), nullptr, sum(graph.size(), constants.size()));
+    GraphWalk walk(model, constants, most);
+    walk.walk(model.graph(), nullptr, sum(graph.size(), constants.size()));
+    most.steps = walk.work().steps();
     return most;
   });
 }

@@ -1,8 +1,10 @@
-/// What a network takes in memory while it is computed, told from its shapes alone.
+/// What a network takes in memory while it is computed, and how much it computes, told from its
+/// nodes and shapes alone.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "corelane/base/bytes.h"
@@ -11,8 +13,8 @@
 
 namespace corelane::onnx {
 
-/// A lower bound for engines that compute one node after the other. Open dimensions of inputs count
-/// as 1, and values whose sizes come with a run as nothing.
+/// Of memory a lower bound, for engines that compute one node after the other. Open dimensions of
+/// inputs count as 1, and values whose sizes come with a run as nothing.
 struct RunEstimate {
   /// Constants, inputs, and the values that are needed at the same time. The largest number where
   /// the sum has no end.
@@ -20,6 +22,8 @@ struct RunEstimate {
   /// The node that makes the largest value, and its operator; empty where no size is known.
   std::string node;
   std::string op;
+  /// Of work an upper bound: Work::steps().
+  std::optional<std::uint64_t> steps;
 };
 
 /// `graph` and `constants` are the segments of a program file, which an import has made or
