@@ -47,25 +47,46 @@ TEST_F(InterruptedWaits, ForRoomInTheQueueEndWithoutATask) {
   EXPECT_EQ(session.statistics().failed, 0U);
 }
 
-TEST(InterruptedRuns, AreTasksInShapesThatAreNotKnownToBeShort) {
-  std::size_t tasks = 0;  // A run in its caller's thread is not submitted.
-  const auto device = std::make_shared<HookedDevice>(
-      open("null:generic:1?a=1us"), [&tasks](std::size_t, const device::Submission&) -> Status {
-        ++tasks;
-        return {};
-      });
-  SessionOptions options;
-  options.load.on = device;
-  options.load.cache = false;
-  Session session = make_session(relu_model({std::string("N"), std::int64_t{2}}), options);
-  CallOptions call;
-  call.interrupted = [] { return false; };
-  const auto tasks_of = [&](std::int64_t n) {
+/// Interruptible runs in a session, which count the tasks that they were.
+struct CountedTasks {
+  std::size_t tasks = 0;  ///< A run in its caller's thread is not submitted.
+  Session session;
+
+  CountedTasks(const std::string& model, bool bounded_jobs) {
+    SessionOptions options;
+    const auto count = [this](std::size_t, const device::Submission&) -> Status {
+      ++tasks;
+      return {};
+    };
+    options.load.on =
+        std::make_shared<HookedDevice>(open("null:generic:1?a=1us"), count, bounded_jobs);
+    options.load.cache = false;
+    session = make_session(model, options);
+  }
+  /// Of a run with x: f32 [n, 2].
+  std::size_t operator()(std::int64_t n) {
     const std::size_t before = tasks;
     const std::vector<float> x(static_cast<std::size_t>(2 * n));
+    CallOptions call;
+    call.interrupted = [] { return false; };
     EXPECT_TRUE(session.run({item("x", x, Shape{n, 2})}, call));
     return tasks - before;
-  };
+  }
+};
+
+TEST(InterruptedRuns, OfLittleWorkAreNoTasksFromTheFirstOn) {
+  const std::string fixed = relu_model({std::int64_t{2}, std::int64_t{2}});
+  const std::string open_ended = relu_model({std::string("N"), std::int64_t{2}});
+  EXPECT_EQ(CountedTasks(fixed, true)(2), 0U);
+  EXPECT_EQ(CountedTasks(fixed, false)(2), 1U) << "the device may hang";
+  CountedTasks runs(open_ended, true);
+  EXPECT_EQ(runs(2), 0U);
+  EXPECT_EQ(runs(3), 1U) << "larger: none of its runs has ended";
+  EXPECT_EQ(CountedTasks(open_ended, true)(40'000'000), 1U) << "2 x 80 million elements of 8 steps";
+}
+
+TEST(InterruptedRuns, AreTasksInShapesThatAreNotKnownToBeShort) {
+  CountedTasks tasks_of(relu_model({std::string("N"), std::int64_t{2}}), false);
   EXPECT_EQ(tasks_of(2), 1U) << "no run has ended";
   EXPECT_EQ(tasks_of(2), 0U);
   EXPECT_EQ(tasks_of(1), 0U) << "smaller";

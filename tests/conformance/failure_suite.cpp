@@ -59,6 +59,13 @@ TEST_F(Failure, PassedDeadlineIsATimeoutAtOnce) {
   EXPECT_TRUE(queue_->run(made).ok());
 }
 
+/// A session runs short work of a device that says so in a thread that must not hang.
+TEST_F(Failure, JobsMayHangWhereFaultsAreInjected) {
+  EXPECT_EQ(device_->info().capabilities.bounded_jobs, device_->info().kind == "virtual");
+  open_with_faults({});
+  EXPECT_FALSE(device_->info().capabilities.bounded_jobs);
+}
+
 TEST_F(Failure, JobInTimeCopiesItsResultToUserMemory) {
   Submission made = job();
   std::vector<float> x(kElements, 2);

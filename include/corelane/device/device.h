@@ -34,6 +34,7 @@ struct Capabilities {
   bool host_operators = false;           ///< Custom operators.
   bool layer_times = false;              ///< PrepareOptions::profile_layers.
   bool precompiled = false;              ///< export_precompiled().
+  bool bounded_jobs = false;             ///< Jobs end once they are computed; nothing may hang.
   std::vector<std::string> image_kinds;  ///< "onnx", "rknn", ...
 };
 

@@ -103,6 +103,13 @@ class CORELANE_API Program {
   /// What it computes, in order, as its device was given it. kUnsupported for images that only
   /// their device can read.
   Result<std::vector<NetworkNode>> nodes() const;
+  /// What one run computes, told from the network before it: multiply-accumulates, and 8 for each
+  /// element that other operators read or make. `shapes`: of the inputs, by position; empty: as
+  /// declared. Nothing where the network does not say it (loops, sizes that come with a run,
+  /// operators without a known cost, images that only their device can read), where dimensions are
+  /// open and no `shapes` are given, and where these do not fit. Where dimensions are open all
+  /// nodes are looked at.
+  std::optional<std::uint64_t> work(std::span<const Shape> shapes = {}) const;
   /// True when the program came from a pre-compiled form (file or cache).
   bool precompiled() const noexcept;
   /// The constants as the device was given them; empty for images that only it can read. Valid as

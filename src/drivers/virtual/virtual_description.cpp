@@ -13,7 +13,7 @@ const DriverDescription& describe_virtual() {
     d.chips = drivers::chips::known_chips();
     d.examples = {"virtual:rk3588?engine=onnxruntime"};
     d.most_generic_cores = CoreSet::kMaxCores;
-    d.capabilities = {true, true, true, true, true, true, {"onnx", std::string(kMatmulKind)}};
+    d.capabilities = {true, true, true, true, true, true, true, {"onnx", std::string(kMatmulKind)}};
     return d;
   }());
   return *description;

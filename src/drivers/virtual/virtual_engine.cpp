@@ -70,6 +70,7 @@ Result<device::OpenedEngine> open_virtual_engine(const device::OpenRequest& requ
     opened.info.engine = "OpenVINO " + engine_version();
     opened.info.isa = engine_isa();
     opened.info.capabilities.multi_core_jobs = opened.info.cores.size() > 1;
+    if (request.fault_point != nullptr) opened.info.capabilities.bounded_jobs = false;
     if (wish == EngineWish::kAuto) opened.info.engines = {"openvino", "onnxruntime"};
     if (wish == EngineWish::kOnnxRuntime) {
       CORELANE_ASSIGN(const device::OpenedEngine other, second->get());

@@ -35,6 +35,7 @@ device::Capabilities common(const Members& members) {
   can.multi_core_jobs = all(&device::Capabilities::multi_core_jobs);
   can.host_operators = all(&device::Capabilities::host_operators);
   can.layer_times = all(&device::Capabilities::layer_times);
+  can.bounded_jobs = all(&device::Capabilities::bounded_jobs);
   can.image_kinds = {std::string(kChainImage)};
   return can;
 }

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "base/later.h"
@@ -41,20 +42,17 @@ std::uint64_t elements_of(const std::vector<Shape>& shapes) {
   return sum;
 }
 
-/// The largest shapes of the inputs with open dimensions; empty where nothing bounds them.
-std::map<std::string, Shape> largest_shapes(const ProgramDescription& d) {
+/// The largest shapes of the inputs; those that are declared where nothing bounds them.
+std::vector<Shape> largest_shapes(const ProgramDescription& d) {
   std::vector<Shape> shapes;
   for (const std::vector<Shape>& set : d.shape_sets)
     if (shapes.empty() || elements_of(set) > elements_of(shapes)) shapes = set;
-  if (d.batch_range) {
-    shapes = declared_shapes(d);
-    for (Shape& shape : shapes)
-      if (shape.rank() > 0 && shape[0] == Shape::kOpen) shape[0] = d.batch_range->high;
-  }
-  std::map<std::string, Shape> named;
-  for (std::size_t i = 0; i < shapes.size() && i < d.inputs.size(); ++i)
-    named[d.inputs[i].desc.name] = shapes[i];
-  return named;
+  if (!shapes.empty()) return shapes;
+  shapes = declared_shapes(d);
+  if (!d.batch_range) return shapes;
+  for (Shape& shape : shapes)
+    if (shape.rank() > 0 && shape[0] == Shape::kOpen) shape[0] = d.batch_range->high;
+  return shapes;
 }
 
 }  // namespace
@@ -83,20 +81,32 @@ Status late(const Status& failure, const std::string& name, const LoadOptions& o
 
 namespace {
 
-/// `inputs`: as of onnx::estimate_run().
-Status check_network(const ImageSource& source, const std::string& program,
-                     const std::map<std::string, Shape>& inputs, const LoadOptions& options) {
-  if (source.kind != "onnx") return {};
+/// Open dimensions counted as sizes of everyday use, so that the work of many a first run is known:
+/// the batch as 1, others as 64.
+std::vector<Shape> everyday_shapes(std::vector<Shape> shapes) {
+  constexpr std::int64_t kEveryday = 64;
+  for (Shape& shape : shapes)
+    for (std::size_t i = 0; i < shape.rank(); ++i)
+      if (shape[i] == Shape::kOpen) shape[i] = i == 0 && shape.rank() > 1 ? 1 : kEveryday;
+  return shapes;
+}
+
+/// `inputs`: as of onnx::estimate_run(). Gives the steps of a run, where they are known.
+Result<std::optional<std::uint64_t>> check_network(const ImageSource& source,
+                                                   const std::string& program,
+                                                   const std::map<std::string, Shape>& inputs,
+                                                   const LoadOptions& options) {
+  if (source.kind != "onnx") return std::nullopt;
   const std::uint64_t allowed = memory_allowed(options);
   CORELANE_ASSIGN(const auto need, onnx::estimate_run(source.graph, source.constants, inputs));
-  if (need.bytes <= allowed) return {};
+  if (need.bytes <= allowed) return need.steps;
   const std::string where =
       need.node.empty() ? std::string()
                         : fmt::format(", the largest value from node {} ({})", need.node, need.op);
-  return Status(error(Code::kOutOfMemory,
-                      "program '{}' needs {} of memory by its shapes{}; {} are allowed: give more "
-                      "(the option load_memory), or export the model with smaller shapes",
-                      program, amount(need.bytes), where, amount(allowed)))
+  return error(Code::kOutOfMemory,
+               "program '{}' needs {} of memory by its shapes{}; {} are allowed: give more "
+               "(the option load_memory), or export the model with smaller shapes",
+               program, amount(need.bytes), where, amount(allowed))
       .with(Detail::kNode, need.node)
       .with(Detail::kOperator, need.op)
       .with(Detail::kGiven, std::to_string(need.bytes))
@@ -105,11 +115,31 @@ Status check_network(const ImageSource& source, const std::string& program,
 
 }  // namespace
 
-Status check_memory(const ImageSource& source, const ProgramDescription& description,
-                    const LoadOptions& options) {
+Result<KnownWork> check_memory(const ImageSource& source, const ProgramDescription& description,
+                               const LoadOptions& options) {
   for (const StageSource& stage : source.stages)
-    CORELANE_TRY(check_network(stage.image, stage.name, {}, options));
-  return check_network(source, description.name, largest_shapes(description), options);
+    if (auto fits = check_network(stage.image, stage.name, {}, options); !fits)
+      return error(std::move(fits).error());
+  KnownWork work;
+  work.shapes = largest_shapes(description);
+  work.of_all = all_static(work.shapes);
+  const auto check = [&](const std::map<std::string, Shape>& shapes) {
+    return check_network(source, description.name, shapes, options);
+  };
+  if (!work.of_all) {
+    work.shapes = everyday_shapes(std::move(work.shapes));
+    const auto steps = check(shapes_by_name(description, work.shapes));
+    if (steps) work.steps = *steps;
+    if (work.steps) return work;
+    // The program may be meant for smaller ones, or does not take these.
+    work.shapes.clear();
+    const auto least = check({});
+    return least ? Result<KnownWork>(std::move(work)) : error(least.error());
+  }
+  std::map<std::string, Shape> named;  // Only where they are not those of the network.
+  if (work.shapes != declared_shapes(description)) named = shapes_by_name(description, work.shapes);
+  CORELANE_ASSIGN(work.steps, check(named));
+  return work;
 }
 
 }  // namespace corelane::runtime

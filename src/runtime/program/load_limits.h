@@ -2,14 +2,24 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "corelane/base/status.h"
 #include "corelane/program/description.h"
 #include "corelane/runtime/load_options.h"
+#include "corelane/tensor/shape.h"
 #include "runtime/program/image_source.h"
 
 namespace corelane::runtime {
+
+/// What a run computes.
+struct KnownWork {
+  std::optional<std::uint64_t> steps;  ///< As onnx::RunEstimate::steps.
+  std::vector<Shape> shapes;  ///< Of the inputs for that: one of smaller ones takes no more.
+  bool of_all = false;        ///< The program serves no larger ones.
+};
 
 /// LoadOptions::load_memory where it is given, else the memory of the machine, or what the control
 /// group of the process leaves of it.
@@ -24,8 +34,9 @@ Status late(const Status& failure, const std::string& name, const LoadOptions& o
 /// kOutOfMemory where the network of `source` needs more than is allowed, by its shapes: the
 /// largest of its shape sets, the largest batch of its range, else the declared ones. The message
 /// names the node that needs the most. Images of other kinds pass; of a chain, the declared shapes
-/// count.
-Status check_memory(const ImageSource& source, const ProgramDescription& description,
-                    const LoadOptions& options);
+/// count, open dimensions as 1. The work is told for these shapes, open dimensions counted as sizes
+/// of everyday use.
+Result<KnownWork> check_memory(const ImageSource& source, const ProgramDescription& description,
+                               const LoadOptions& options);
 
 }  // namespace corelane::runtime

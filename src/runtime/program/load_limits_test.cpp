@@ -78,6 +78,42 @@ TEST(LoadLimits, TheLargestShapesCount) {
   }
 }
 
+TEST(LoadLimits, ALoadTellsTheWorkOfTheLargestShapes) {
+  EXPECT_EQ(Program::load(as_byte_span(model()), options())->work(), 2U * 1024 * 8);
+  const std::string open = testing::relu_model({std::string("n"), std::int64_t{1024}});
+  LoadOptions any = options();
+  any.on = std::make_shared<testing::FakeDevice>(testing::one_in_one_out(Shape{-1, 1024}));
+  const Program program = Program::load(as_byte_span(open), any).value();
+  const auto work = [&](const Shape& shape) { return program.work(std::vector{shape}); };
+  EXPECT_EQ(program.work(), std::nullopt);
+  EXPECT_EQ(work({1, 1024}), 2U * 1024 * 8);
+  EXPECT_EQ(work({3, 1024}), 3U * 2 * 1024 * 8);
+  EXPECT_EQ(work({3, 1023}), std::nullopt) << "the program does not take it";
+  EXPECT_EQ(program.work(std::vector<Shape>(2, Shape{3, 1024})), std::nullopt);
+  any.import.batch_range = BatchRange{1, 4};
+  const Program ranged = Program::load(as_byte_span(open), any).value();
+  EXPECT_EQ(ranged.work(), 4U * 2 * 1024 * 8);
+  EXPECT_EQ(ranged.work(std::vector{Shape{2, 1024}}), 4U * 2 * 1024 * 8) << "at most";
+  EXPECT_EQ(Program().work(), std::nullopt);
+}
+
+/// Otherwise the first run would look at all nodes again.
+TEST(LoadLimits, TheWorkOfSizesOfEverydayUseIsKnownFromTheLoad) {
+  LoadOptions any = options();
+  any.on = std::make_shared<testing::FakeDevice>(testing::one_in_one_out(Shape{-1, -1}));
+  const auto load_of = [&](const std::vector<testing::OnnxBuilder::Dim>& dims) {
+    return Program::load(as_byte_span(testing::relu_model(dims)), any).value();
+  };
+  const Program program = load_of({std::string("n"), std::string("t")});
+  EXPECT_EQ(program.work(std::vector{Shape{1, 5}}), 2U * 64 * 8) << "that of 64";
+  EXPECT_EQ(program.work(std::vector{Shape{1, 65}}), 2U * 65 * 8);
+  EXPECT_EQ(program.work(std::vector{Shape{2, 5}}), 2U * 2 * 5 * 8);
+  // They need more memory than is allowed, or the network does not take them: 1 counts.
+  any.load_memory = 400;
+  const Program small = load_of({std::string("n"), std::string("t")});
+  EXPECT_EQ(small.work(std::vector{Shape{1, 5}}), 2U * 5 * 8);
+}
+
 TEST(LoadLimits, ALoadThatTakesTooLongIsGivenUpBetweenSteps) {
   LoadOptions o = options();
   o.load_timeout = Duration{1};

@@ -7,6 +7,7 @@
 #include "base/leaked.h"
 #include "base/trust/environment_switch.h"
 #include "corelane/base/file.h"
+#include "onnx/shape/onnx_estimate.h"
 #include "runtime/context/context_state.h"
 #include "runtime/program/program_load.h"
 #include "runtime/program/program_state.h"
@@ -157,6 +158,22 @@ Result<std::vector<NetworkNode>> Program::nodes() const {
                  "program '{}' is an image of kind '{}', which only its device can read",
                  state_->description.name, source.kind);
   return network_nodes(source.graph);
+}
+
+std::optional<std::uint64_t> Program::work(std::span<const Shape> shapes) const {
+  if (state_ == nullptr) return std::nullopt;
+  const runtime::KnownWork& known = state_->work;
+  if (shapes.empty()) return known.of_all ? known.steps : std::nullopt;
+  if (!runtime::check_shapes(state_->description, shapes).ok()) return std::nullopt;
+  if (std::ranges::equal(shapes, known.shapes, runtime::fits_in)) return known.steps;
+  const runtime::ImageSource& source = state_->executables->source();
+  if (source.kind != "onnx") return std::nullopt;
+  const auto found = no_throw("telling the work of a run", [&]() -> Result<onnx::RunEstimate> {
+    if (source.intact) CORELANE_TRY(source.intact());
+    return onnx::estimate_run(source.graph, source.constants,
+                              runtime::shapes_by_name(state_->description, shapes));
+  });
+  return found ? found->steps : std::nullopt;
 }
 
 bool Program::precompiled() const noexcept {

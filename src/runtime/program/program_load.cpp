@@ -74,11 +74,12 @@ Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device>
                                                  const Wishes& wishes) {
   const LoadOptions& options = wishes.options;
   CORELANE_TRY(take_batch_range(options.batch_range, description));
-  CORELANE_TRY(check_memory(source, description, options));
+  CORELANE_ASSIGN(const auto work, check_memory(source, description, options));
   CORELANE_TRY(check_deadline(options.import.deadline, "the device's engine prepares the network"));
   const std::shared_ptr<ProgramState> state(new ProgramState, &LateEnds::end);
   state->device = std::move(device);
   state->description = std::move(description);
+  state->work = work;
   state->host_operators = options.host_operators != nullptr
                               ? options.host_operators
                               : std::make_shared<device::HostOperatorTable>();

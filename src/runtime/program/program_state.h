@@ -12,6 +12,7 @@
 #include "corelane/program/description.h"
 #include "corelane/runtime/program.h"
 #include "runtime/program/executable_set.h"
+#include "runtime/program/load_limits.h"
 
 namespace corelane {
 
@@ -23,6 +24,7 @@ struct ProgramState {
   std::vector<std::string> parts;  ///< Of the file that it was loaded from.
   std::shared_ptr<device::HostOperatorTable> host_operators;
   std::optional<runtime::ExecutableSet> executables;  ///< Refers to `description`.
+  runtime::KnownWork work;                            ///< For Program::work().
   /// Applied where a run asks for "any": the program's own wish, as far as the device can.
   device::CoreSet default_cores;
   /// Bytes of buffers that contexts hold beyond the device's own; shared with the buffers, which

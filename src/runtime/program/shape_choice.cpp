@@ -36,6 +36,14 @@ std::vector<Shape> declared_shapes(const ProgramDescription& description) {
   return shapes;
 }
 
+std::map<std::string, Shape> shapes_by_name(const ProgramDescription& description,
+                                            std::span<const Shape> shapes) {
+  std::map<std::string, Shape> named;
+  for (std::size_t i = 0; i < shapes.size() && i < description.inputs.size(); ++i)
+    named[description.inputs[i].desc.name] = shapes[i];
+  return named;
+}
+
 std::string shapes_text(std::span<const Shape> shapes) {
   std::string text;
   for (const Shape& s : shapes) text += s.to_string();

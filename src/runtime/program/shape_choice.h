@@ -1,8 +1,11 @@
 /// Which shapes a program accepts: pure functions over its description.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,11 +20,20 @@ namespace corelane::runtime {
 /// The declared shape of every input, open dimensions included.
 std::vector<Shape> declared_shapes(const ProgramDescription& description);
 
+/// These shapes, one per input, by the inputs' names.
+std::map<std::string, Shape> shapes_by_name(const ProgramDescription& description,
+                                            std::span<const Shape> shapes);
+
 /// "[1, 3, 224, 224][?, 4]".
 std::string shapes_text(std::span<const Shape> shapes);
 
 /// True when no shape has an open dimension.
 bool all_static(std::span<const Shape> shapes) noexcept;
+
+/// True where no dimension is larger than that of `room`.
+inline bool fits_in(const Shape& shape, const Shape& room) noexcept {
+  return std::ranges::equal(shape.dims(), room.dims(), std::ranges::less_equal{});
+}
 
 /// True when `pattern[i]` accepts `shapes[i]` for every i.
 bool accepts_all(std::span<const Shape> pattern, std::span<const Shape> shapes) noexcept;

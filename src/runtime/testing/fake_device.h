@@ -207,8 +207,8 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     info_.isa = "none";
     for (std::size_t i = 0; i < config.cores; ++i)
       info_.cores.push_back({"core" + std::to_string(i), 0});
-    info_.capabilities = {
-        true, config.dynamic_shapes, true, true, true, config.precompiled, config.image_kinds};
+    info_.capabilities = {true, config.dynamic_shapes, true,  true,
+                          true, config.precompiled,    false, config.image_kinds};
   }
 
   FakeConfig config;

@@ -13,11 +13,18 @@
 namespace corelane::testing {
 
 /// `before(n, job)`: what `job`, the submission number `n` from 0, fails with; it may wait.
+/// `bounded_jobs`: what it says of itself.
 class HookedDevice final : public device::ForwardingDevice {
  public:
   using Hook = std::function<Status(std::size_t n, const device::Submission& job)>;
-  HookedDevice(std::shared_ptr<Device> inner, Hook before)
-      : ForwardingDevice(std::move(inner)), before_(std::move(before)) {}
+  HookedDevice(std::shared_ptr<Device> inner, Hook before, bool bounded_jobs = false)
+      : ForwardingDevice(std::move(inner)),
+        info_(ForwardingDevice::info()),
+        before_(std::move(before)) {
+    info_.capabilities.bounded_jobs = bounded_jobs;
+  }
+
+  const device::DeviceInfo& info() const noexcept override { return info_; }
 
   Result<std::shared_ptr<device::Queue>> make_queue(const device::QueueOptions& options) override {
     CORELANE_ASSIGN(auto queue, ForwardingDevice::make_queue(options));
@@ -44,6 +51,7 @@ class HookedDevice final : public device::ForwardingDevice {
     HookedDevice& hooked;
   };
 
+  device::DeviceInfo info_;
   const Hook before_;
   std::atomic<std::size_t> submissions_{0};
 };

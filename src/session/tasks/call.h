@@ -28,11 +28,6 @@ struct CallInput {
   bool captured = false;  ///< The session's own copy, in the program's form and normalised.
 };
 
-/// True where no dimension is larger than that of `room`.
-inline bool fits_in(const Shape& shape, const Shape& room) noexcept {
-  return std::ranges::equal(shape.dims(), room.dims(), std::ranges::less_equal{});
-}
-
 struct CallOutput {
   std::size_t index = 0;
   Tensor tensor;       ///< The result.

@@ -15,6 +15,9 @@
 namespace corelane::session {
 namespace {
 
+/// Of a model with open shapes, for a look at each of them before its first run.
+constexpr std::uint64_t kFewNodes = 400;
+
 /// Outputs bound to memory without a keep_alive, for a call whose caller may return before its end:
 /// they are written to memory of the session, and copied when the call is done.
 class LentOutputs {
@@ -115,13 +118,32 @@ bool SessionCore::is_short(const Call& call) const {
          (!model_.has_open_shapes() || short_runs_.cover(call.inputs));
 }
 
+bool SessionCore::has_little_work(const Program& program, const Call& call) const {
+  if (!device_->info().capabilities.bounded_jobs) return false;
+  if (!model_.has_open_shapes()) return ShortRuns::is_short(program.work());
+  // To look at more nodes takes longer than to hand the call to a task.
+  if (model_.description().node_count > kFewNodes) return false;
+  std::vector<Shape> shapes;
+  shapes.reserve(call.inputs.size());
+  for (const CallInput& input : call.inputs) shapes.push_back(input.view.shape);
+  return ShortRuns::is_short(program.work(shapes));
+}
+
 std::optional<SessionCore::Start> SessionCore::start_in_place(const Call& call,
                                                               const CallOptions& options) {
   if (!may_run_in_place(options)) return std::nullopt;
   // Without a pace the time is not needed, and reading it is not free.
   const TimePoint now = options_.enable_pacing ? clock_->now() : TimePoint{};
-  const MutexLock lock(mutex_);
-  if (options.interrupted && !is_short(call)) return std::nullopt;
+  MutexLock lock(mutex_);
+  if (options.interrupted && !is_short(call)) {
+    const bool first = queue_.average_device_time() == Duration{0} && !programs_.empty();
+    if (!first) return std::nullopt;
+    const Program program = programs_.front();
+    lock.unlock();
+    const bool little = has_little_work(program, call);
+    lock.lock();
+    if (!little) return std::nullopt;
+  }
   // Context and number are taken under one lock: tasks are numbered in the order in which they
   // start.
   std::optional<Assignment> taken = queue_.start_in_place(now);

@@ -124,6 +124,8 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
                            const CallOptions& options);
   bool may_run_in_place(const CallOptions& options) const;
   bool is_short(const Call& call) const CORELANE_REQUIRES(mutex_);
+  /// Of the first call, of which nothing is measured yet. Nodes may be looked at: no lock is held.
+  bool has_little_work(const Program& program, const Call& call) const;
   /// submit_task() for a caller that goes on; false when it would have to wait and may not.
   Result<bool> submit_call(const std::shared_ptr<SessionTask>& task, const CallOptions& options,
                            bool waits);

@@ -6,13 +6,14 @@
 #include "base/later.h"
 #include "base/leaked.h"
 #include "corelane/tensor/convert.h"
+#include "runtime/program/shape_choice.h"
 
 namespace corelane::session {
 namespace {
 
 /// The caller may leave out, or open, what only the run tells, or bind more of it.
 Status check_bound(const TensorDesc& output, const Shape& result, const Shape& bound) {
-  if (bound.rank() == 0 || !bound.is_static() || fits_in(result, bound)) return {};
+  if (bound.rank() == 0 || !bound.is_static() || runtime::fits_in(result, bound)) return {};
   return error(Code::kShapeMismatch, "output '{}' is {}, the bound memory is {}", output.name,
                result.to_string(), bound.to_string())
       .with(Detail::kOutput, output.name)
