@@ -2,7 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <set>
 #include <string_view>
+
+#include "base/onnx_fields.h"
+#include "base/wire.h"
+#include "drivers/virtual/common/onnx_node.h"
 
 namespace corelane::drivers::virtual_npu::ort {
 namespace {
@@ -42,6 +48,27 @@ constexpr Needs kNeeds[] = {
     {{"Conv", "FusedConv"}, "ConvActivationFusion;ConvAddActivationFusion;NchwcTransformer"},
 };
 
+/// They compute in floats whatever the optimiser does.
+constexpr std::string_view kFloatReaders[] = {
+    "DynamicQuantizeLSTM", "LSTM", "GRU", "RNN", "Shape", "Size"};
+
+using enum onnx_fields::Number;
+
+/// Nodes of the top graph, which come after what they read.
+Result<bool> has_other_reader(ByteSpan graph) {
+  std::set<std::string_view> dequantized;
+  for (WireReader fields(graph); !fields.at_end();) {
+    CORELANE_ASSIGN(const WireField field, fields.next());
+    if (!field.is_bytes(kGraphNode)) continue;
+    CORELANE_ASSIGN(const NodeLinks node, read_links(field.payload));
+    const bool reads = std::ranges::any_of(
+        node.inputs, [&](std::string_view value) { return dequantized.contains(value); });
+    if (reads && std::ranges::find(kFloatReaders, node.op) == std::end(kFloatReaders)) return true;
+    if (node.op == "DequantizeLinear") dequantized.insert(node.output);
+  }
+  return false;
+}
+
 constexpr std::string_view kAlways = "DoubleQDQPairsRemover";
 
 }  // namespace
@@ -52,6 +79,21 @@ std::string needless_optimizers(const std::map<std::string, std::string, std::le
   for (const Needs& needs : kNeeds)
     if (std::ranges::none_of(needs.one_of, has)) text.append(";").append(needs.optimizers);
   return text;
+}
+
+bool is_fused_to_integers(const PatchedModel& model) {
+  const auto has = [&](std::string_view op) { return model.first_node.contains(op); };
+  if (has("QuantizeLinear")) return true;
+  if (!has("DequantizeLinear")) return false;
+  if (model.has_inner_graphs) return true;
+  for (WireReader fields(as_byte_span(model.bytes)); !fields.at_end();) {
+    const auto field = fields.next();
+    if (!field || field->is_bytes(kModelFunctions)) return true;
+    if (!field->is_bytes(kModelGraph)) continue;
+    const auto other = has_other_reader(field->payload);
+    if (!other || *other) return true;
+  }
+  return false;
 }
 
 }  // namespace corelane::drivers::virtual_npu::ort

@@ -10,6 +10,7 @@
 
 #include "corelane/base/file.h"
 #include "drivers/virtual/ort/ort_library.h"
+#include "drivers/virtual/test_networks.h"
 
 namespace corelane::drivers::virtual_npu::ort {
 namespace {
@@ -59,6 +60,30 @@ TEST(OrtOptimizers, TheEngineKnowsEachName) {
                                file->bytes().size());
   for (const std::string& name : needless({}))
     EXPECT_NE(bytes.find(name), std::string_view::npos) << name;
+}
+
+/// A network whose DequantizeLinear makes "d", which `op` reads.
+PatchedModel dequantized(std::string_view op, bool quantizes = false) {
+  constexpr std::int64_t kUint8 = 2;
+  NetworkBuilder b;
+  b.input("x", {2, 4}, kUint8).floats("scale", {}, {0.5F}).output("y", {-1, -1});
+  b.node("DequantizeLinear", {"x", "scale"}, {"d"}).node(op, {"d"}, {"y"});
+  if (quantizes) b.node("QuantizeLinear", {"y", "scale"}, {"q"});
+  const auto patched = patch_onnx(onnx_image(b.bytes()), {}, PatchFor::kOnnxRuntime);
+  EXPECT_TRUE(patched) << patched.error().to_string();
+  return patched.value_or(PatchedModel());
+}
+
+TEST(OrtOptimizers, RecurrencesOverDequantizedValuesStayInFloats) {
+  for (const char* op : {"LSTM", "GRU", "DynamicQuantizeLSTM", "Shape"})
+    EXPECT_FALSE(is_fused_to_integers(dequantized(op))) << op;
+  EXPECT_FALSE(is_fused_to_integers(PatchedModel()));
+}
+
+TEST(OrtOptimizers, OtherQuantizedNetworksMayBeComputedInIntegers) {
+  for (const char* op : {"MatMul", "Gemm", "Conv", "ArgMax", "Transpose", "Relu"})
+    EXPECT_TRUE(is_fused_to_integers(dequantized(op))) << op;
+  EXPECT_TRUE(is_fused_to_integers(dequantized("LSTM", true)));
 }
 
 }  // namespace

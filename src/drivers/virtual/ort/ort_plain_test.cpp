@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <thread>
 
 #include "corelane/device/soonest_engine.h"
@@ -54,6 +55,31 @@ TEST(OrtPlain, BeginsOptimisedWhereItIsNamedOrQuantized) {
                                     .output("y", {1, 16})
                                     .bytes();
   EXPECT_FALSE(prepare_ort(std::string(device::kSoonestEngine), onnx_image(quantized))->is_plain());
+}
+
+TEST(OrtPlain, BeginsPlainWhereRecurrencesAloneReadDequantizedValues) {
+  constexpr std::int64_t kUint8 = 2;
+  const std::string hidden = NetworkBuilder::int_attribute("hidden_size", 1);
+  const std::string network = NetworkBuilder()
+                                  .input("x", {1, 1, 2}, kUint8)
+                                  .floats("scale", {}, {0.5F})
+                                  .floats("w", {1, 1, 2}, {1, 2})
+                                  .floats("r", {1, 1, 1}, {3})
+                                  .node("DequantizeLinear", {"x", "scale"}, {"d"})
+                                  .node("RNN", {"d", "w", "r"}, {"y"}, "", {hidden})
+                                  .output("y", {1, 1, 1, 1})
+                                  .bytes();
+  const auto program = prepare_ort(std::string(device::kSoonestEngine), onnx_image(network));
+  ASSERT_NE(program, nullptr);
+  EXPECT_TRUE(program->is_plain());
+  const auto r = request(*program);
+  std::vector<std::uint8_t> x = {1, 1};
+  for (std::uint32_t i = 0; i <= kRunsBeforeOptimising; ++i) {
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 1, 2})).ok());
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_THAT(floats_of(*r, 0), ElementsAre(::testing::FloatNear(std::tanh(1.5F), 1e-6F)));
+    if (i == 0) ASSERT_TRUE(program->is_plain());
+  }
 }
 
 TEST(OrtPlain, BeginsPlainWhereThePictureOfAConvolutionIsSmall) {

@@ -38,9 +38,6 @@ constexpr DType kPacked[] = {DType::kF32, DType::kF16, DType::kI8, DType::kU8};
 constexpr std::int64_t kSmallPicture = std::int64_t{3} << 16;
 /// Elements of a short sound, of which a network may make pictures of its own: 4 s of 16 kHz.
 constexpr std::int64_t kShortSound = std::int64_t{1} << 16;
-/// Not optimised, these compute in floats what the engine else computes in integers.
-constexpr std::string_view kQuantized[] = {"QuantizeLinear", "DequantizeLinear"};
-
 /// Their generators belong to the session: an optimised one would repeat what the plain one gave.
 constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
                                         "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
@@ -289,7 +286,7 @@ bool OrtProgram::begins_plain(const PatchedModel& patched) const {
   if (options_.engine != device::kSoonestEngine) return false;
   const auto has = [&](std::string_view op) { return patched.first_node.contains(op); };
   if (options_.profile_layers || operators_ != nullptr || constant_bytes_ > kMostPlainConstants ||
-      std::ranges::any_of(kQuantized, has) || std::ranges::any_of(kRandom, has))
+      std::ranges::any_of(kRandom, has) || is_fused_to_integers(patched))
     return false;
   // The optimiser lays pictures out for its convolutions. Without it the first run of a large one
   // takes longer than the load gains.
