@@ -69,6 +69,9 @@ Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const dev
   // Constants do not lie in the arena of the runs, which grows in powers of two.
   CORELANE_TRY(set_entry(library, raw, "session.use_device_allocator_for_initializers", "1"));
   if (image.constants.empty()) return options;
+  // Without this it copies them. The image keeps them for as long as there are sessions.
+  CORELANE_TRY(
+      set_entry(library, raw, "session.use_external_initializer_file_buffers_directly", "1"));
   const char* const name = kConstants;
   // The interface wants bytes that it could write; it only reads them.
   char* const bytes = const_cast<char*>(reinterpret_cast<const char*>(image.constants.data()));
