@@ -205,12 +205,18 @@ void Exactness::see_half(const View& v) {
   const std::string& op = v.node.op_type();
   const std::int32_t from = v.elem(0);
   if (op != "Cast") {
+    for (int i = 0; i < v.node.input_size(); ++i)
+      shared_.reads_bfloats = shared_.reads_bfloats || v.elem(i) == T::BFLOAT16;
     if (movers().contains(op)) return;
     for (int i = 0; i < v.node.input_size(); ++i)
       shared_.half_math = shared_.half_math || v.elem(i) == T::FLOAT16;
     return;
   }
   const auto to = int_attribute(v.node, "to", 0);
+  if (to == T::BFLOAT16 && from != T::BFLOAT16 && shared_.bfloat_casts.empty())
+    shared_.bfloat_casts.push_back(
+        {ImportFinding::Kind::kWarning, node_text(v.node, v.position), op_text(v.node),
+         "the engine does not round to the nearest bfloat16 on some processors"});
   if (from == T::FLOAT16 && to == T::FLOAT && of(input_of(v.node, 0)).rounded)
     shared_.roundings.push_back({ImportFinding::Kind::kWarning, node_text(v.node, v.position),
                                  op_text(v.node),
@@ -357,6 +363,7 @@ std::vector<ImportFinding> Exactness::finish(const ::onnx::GraphProto& graph,
   }
   if (!shared_.half_math)
     std::move(shared_.roundings.begin(), shared_.roundings.end(), std::back_inserter(found));
+  if (!shared_.reads_bfloats) std::ranges::move(shared_.bfloat_casts, std::back_inserter(found));
   return found;
 }
 

@@ -189,6 +189,28 @@ TEST(OnnxExactness, RoundingThroughFloat16IsUnfitAndANetworkInFloat16IsNot) {
   EXPECT_EQ(through(true), "");
 }
 
+/// Seen with OpenVINO 2026.4.1 on a processor with AVX2 alone. ONNX Runtime has few operators of
+/// bfloat16: a network in it stays with the engine.
+TEST(OnnxExactness, ACastToBfloat16IsUnfitAndANetworkInBfloat16IsNot) {
+  const auto network = [](const char* op) {
+    TestModel m;
+    m.input("x", {4}).open_output("y", T::BFLOAT16);
+    set_attribute(m.node("Cast", {"x"}, {op == nullptr ? "y" : "h"}), "to",
+                  std::int64_t{T::BFLOAT16});
+    if (op != nullptr) m.node(op, {"h"}, {"y"});
+    return verdict(m);
+  };
+  EXPECT_EQ(network(nullptr),
+            "node node_Cast1 (Cast): the engine does not round to the nearest bfloat16 on some "
+            "processors");
+  EXPECT_EQ(network("Relu"), "");
+  EXPECT_EQ(network("Identity"), "");
+  TestModel back;
+  back.input("x", {4}, T::BFLOAT16).open_output("y");
+  set_attribute(back.node("Cast", {"x"}, {"y"}), "to", std::int64_t{T::FLOAT});
+  EXPECT_EQ(verdict(back), "");
+}
+
 TEST(OnnxExactness, InnerGraphsAreLookedAtWithTheValuesAroundThem) {
   TestModel body;
   body.input("i", {}, T::INT64).input("c", {}, T::BOOL).output("go", {}, T::BOOL);

@@ -46,7 +46,8 @@ namespace {
 ///  11 verdicts on loops that may make no round, and ranges of floats without elements
 ///  12 a verdict on outputs that are quantized constants; sizes of Flatten without elements
 ///  13 sums, means and extremes of one operand; a verdict on outputs that are inputs
-constexpr std::array kLowerings{Lowering{"openvino", 13}};
+///  14 a verdict on casts to bfloat16
+constexpr std::array kLowerings{Lowering{"openvino", 14}};
 
 /// Null for a lowering that is not one of kLowerings, of an earlier revision too: what it made
 /// cannot be made any more.
