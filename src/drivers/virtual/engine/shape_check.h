@@ -2,16 +2,12 @@
 /// matrices whose inner sizes differ reads past its operand (OpenVINO 2026.4.1).
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <openvino/core/model.hpp>
-#include <variant>
 #include <vector>
 
-#include "base/once_map.h"
 #include "corelane/base/status.h"
 #include "corelane/tensor/desc.h"
-#include "drivers/virtual/direct/direct_forms.h"
 
 namespace corelane::drivers::virtual_npu {
 
@@ -21,13 +17,12 @@ class ShapeCheck {
   /// Copies the network without the values of large constants, which no shape depends on.
   ShapeCheck(const std::shared_ptr<ov::Model>& network, std::vector<TensorDesc> inputs);
 
-  /// kShapeMismatch naming the node. Shapes that fit are remembered.
-  Status check(const std::vector<Shape>& shapes);
+  /// kShapeMismatch naming the node.
+  Status check(const std::vector<Shape>& shapes) const;
 
  private:
   const std::vector<TensorDesc> inputs_;
   std::shared_ptr<ov::Model> network_;  ///< Constant after construction.
-  OnceMap<ShapeKey, std::monostate> good_;
 };
 
 }  // namespace corelane::drivers::virtual_npu

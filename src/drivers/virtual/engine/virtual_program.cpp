@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/process/heap.h"
 #include "corelane/base/log.h"
 #include "drivers/virtual/common/cpus.h"
 #include "drivers/virtual/common/graph_tensors.h"
@@ -290,8 +291,8 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::new_request(std::si
                              [this, width, core] { return engine_request(width, core); });
 }
 
-/// Reads the network once more, without its large constants, at the first run of open shapes. A run
-/// for which there is no memory to do that fails, and the next one tries again.
+/// Reads the network once more, without its large constants. A run for which there is no memory to
+/// do that fails, and the next one tries again.
 Status VirtualProgram::check_shapes(const std::vector<Shape>& shapes) {
   using Made = Result<std::shared_ptr<ShapeCheck>>;
   const auto make = [&]() -> Made {
@@ -306,8 +307,22 @@ Status VirtualProgram::check_shapes(const std::vector<Shape>& shapes) {
     log::warn(kLogPart, "shapes are not checked: {}", made.error().to_string());
     return std::shared_ptr<ShapeCheck>();
   };
-  CORELANE_ASSIGN(const auto check, shape_check_.get({}, make_once));
-  return check == nullptr ? Status() : check->check(shapes);
+  const auto good = good_shapes_.get(dims_of(shapes), [&]() -> Result<std::monostate> {
+    CORELANE_ASSIGN(const auto check, shape_check_.get({}, make_once));
+    if (check != nullptr) CORELANE_TRY(check->check(shapes));
+    return std::monostate();
+  });
+  return good ? Status() : good.error();
+}
+
+void VirtualProgram::end_shape_check() {
+  bool ended = false;
+  for (const auto& check : shape_check_.values()) {
+    if (check == nullptr) continue;
+    shape_check_.forget({}, check);
+    ended = true;
+  }
+  if (ended) trim_heap();
 }
 
 /// Replicated programs need a copy for each core that may run, all others one.

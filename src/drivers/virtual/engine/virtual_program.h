@@ -69,7 +69,10 @@ class VirtualProgram final : public device::LaneProgram,
   const std::vector<bool>& may_be_empty() const noexcept { return given_.may_be_empty; }
   HostOperators* host_operators() const noexcept { return operators_.get(); }
   /// kShapeMismatch where shapes of the inputs, one for each, do not fit the network; kOutOfMemory.
+  /// Those that fit are remembered.
   Status check_shapes(const std::vector<Shape>& shapes);
+  /// Lets the network go that shapes are checked with: others that are new read it again.
+  void end_shape_check();
   bool profiled() const noexcept { return options_.profile_layers; }
   /// Whether the engine may end a run between two nodes. Not where a shape is open, an inner one
   /// too: it leaves nodes in that run's shapes with the memory and kernels of an earlier run's, so
@@ -150,8 +153,10 @@ class VirtualProgram final : public device::LaneProgram,
 
   std::atomic<std::size_t> run_bytes_{0};
 
-  /// Made by the first run of open shapes; null: the engine's own checks decide.
+  static constexpr std::size_t kMostGoodShapes = 4096;
+  /// Made for shapes that are new; null: the engine's own checks decide.
   OnceMap<std::monostate, std::shared_ptr<ShapeCheck>> shape_check_{LockRank::kLeaf};
+  OnceMap<ShapeKey, std::monostate> good_shapes_{LockRank::kLeaf, kMostGoodShapes};
 
   OnceMap<Key, CopyPtr> copies_{LockRank::kLeaf};  ///< All of them, `first_` too.
   mutable Mutex left_mutex_{LockRank::kLeaf};

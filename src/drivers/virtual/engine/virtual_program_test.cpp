@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "drivers/virtual/common/cpus.h"
+#include "drivers/virtual/common/heap_growth.h"
 #include "drivers/virtual/test_programs.h"
 
 namespace corelane::drivers::virtual_npu {
@@ -354,6 +355,38 @@ TEST(VirtualProgram, OpenShapesThatDoNotFitAreRefusedNotComputed) {
       EXPECT_EQ(status.code(), Code::kShapeMismatch);
       EXPECT_THAT(status.message(), HasSubstr("x [2, " + std::to_string(k) + "]"));
     }
+  }
+}
+
+/// It is as large as the compiled one for small weights.
+TEST(VirtualProgram, TheNetworkThatShapesAreCheckedWithGoesOnceTheyStayTheSame) {
+  constexpr std::int64_t kColumns = 8;
+  NetworkBuilder network;
+  network.input("x", {-1, -1}).floats("w", {kColumns, 1}, std::vector<float>(kColumns, 1.0F));
+  std::string last = "x";
+  for (int i = 0; i < 300; ++i) {
+    const std::string next = "v" + std::to_string(i);
+    network.node("Tanh", {last}, {next});
+    last = next;
+  }
+  network.node("MatMul", {last, "w"}, {"y"}, "product").output("y", {-1, 1});
+  const auto program = prepare(onnx_image(network.bytes()));
+  const auto r = request(*program);
+  const auto run = [&](std::int64_t rows, std::int64_t columns) {
+    std::vector<float> x(static_cast<std::size_t>(rows * columns), 0.0F);
+    EXPECT_TRUE(r->set_input(0, tensor_ref(x, {rows, columns})).ok());
+    return r->run(1).code();
+  };
+  for (int i = 0; i < 16; ++i) ASSERT_EQ(run(2, kColumns), Code::kOk);
+  const std::size_t before = heap_bytes();
+  ASSERT_EQ(run(2, kColumns), Code::kOk);
+  if (before != 0) EXPECT_LT(heap_bytes() + (std::size_t{100} << 10), before);
+  // Shapes are checked as before: known ones, new ones, those that do not fit.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(run(3, kColumns), Code::kOk);
+    EXPECT_EQ(run(2, 3), Code::kShapeMismatch);
+    EXPECT_EQ(run(2, kColumns), Code::kOk);
+    EXPECT_THAT(floats_of(*r, 0), ElementsAre(0, 0));
   }
 }
 

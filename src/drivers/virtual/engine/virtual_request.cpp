@@ -22,6 +22,8 @@ namespace {
 
 /// Shapes whose first run is measured; what else runs in the process disturbs it, so not all are.
 constexpr std::size_t kMostMeasured = 16;
+/// Runs of one shape in a row after which no new ones are expected.
+constexpr std::size_t kSettled = 16;
 
 /// True when the engine has this memory in this shape already.
 bool same_memory(const device::TensorRef& a, const device::TensorRef& b) {
@@ -273,7 +275,11 @@ class VirtualRequest final : public device::LaneRequest {
       checked_[i] = shape;
       known = false;
     }
-    if (known) return {};
+    if (known) {
+      if (++settled_ == kSettled) program_->end_shape_check();
+      return {};
+    }
+    settled_ = 0;
     if (Status status = check_elements(); !status.ok()) {
       checked_.clear();
       return status;
@@ -367,6 +373,7 @@ class VirtualRequest final : public device::LaneRequest {
   std::vector<std::size_t> wide_inputs_;  ///< Of types with values beyond 32 bits.
   std::vector<std::size_t> open_outputs_;
   std::vector<Shape> checked_;  ///< Shapes of the inputs that fit; empty: none yet.
+  std::size_t settled_ = 0;     ///< Runs in a row with these.
   bool through_queue_ = false;  ///< Must not run in the caller's thread.
   /// Whose first run was measured; `measure_`: so is the next run.
   std::vector<std::vector<Shape>> measured_;
