@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -217,6 +218,35 @@ std::size_t heap_of_runs(const std::string& wish) {
   EXPECT_FALSE(program->is_plain());
   EXPECT_THAT(floats_of(*r, 0), Each(2.0F));
   return heap_bytes() - before;
+}
+
+/// Weights that kernels pack are handed over as values; the engine copied all others.
+TEST(OrtPlain, CopiesNoConstantsOfAnyType) {
+  if (heap_bytes() == 0) GTEST_SKIP() << "a sanitizer has a heap of its own";
+  constexpr std::int64_t kOnnxInt32 = 6;
+  constexpr std::int64_t kMany = std::int64_t{1} << 20;
+  ByteVector constants(static_cast<std::size_t>(kMany) * sizeof(std::int32_t), std::byte{5});
+  const std::string size = std::to_string(constants.size());
+  const std::string network =
+      NetworkBuilder()
+          .input("x", {1}, kOnnxInt32)
+          .external("w", {kMany}, kOnnxInt32, "corelane:constants", "0", size)
+          .node("Add", {"x", "w"}, {"y"})
+          .output("y", {kMany}, kOnnxInt32)
+          .bytes();
+  for (const std::string_view wish : {device::kSoonestEngine, std::string_view("onnxruntime")}) {
+    const auto program = prepare_ort(std::string(wish), onnx_image(network, constants));
+    ASSERT_NE(program, nullptr);
+    EXPECT_LT(program->memory().code, constants.size() / 4) << wish;
+    const auto r = request(*program);
+    std::vector<std::int32_t> x = {2};
+    ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1})).ok());
+    ASSERT_TRUE(r->run(1).ok());
+    const auto y = r->output(0);
+    ASSERT_TRUE(y) << y.error().to_string();
+    const auto* first = static_cast<const std::int32_t*>(y->data);
+    EXPECT_EQ(std::count(first, first + kMany, 0x05050507), kMany);
+  }
 }
 
 TEST(OrtPlain, ItsMemoryGoesBackWhenTheOptimisedSessionTakesOver) {

@@ -3,14 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <thread>
 
 #include "corelane/base/log.h"
 #include "corelane/device/soonest_engine.h"
-#include "drivers/virtual/common/heap_growth.h"
 #include "drivers/virtual/common/onnx_node.h"
 #include "drivers/virtual/ort/ort_test_programs.h"
 #include "drivers/virtual/test_networks.h"
@@ -146,33 +144,6 @@ TEST(OrtProgram, SessionsShareWhatTheEnginePacksOfTheWeights) {
   }
   if (first < kPackedBytes) GTEST_SKIP() << "this build has a heap of its own";
   EXPECT_LT(program->memory().code - first, kPackedBytes / 4);
-}
-
-/// Weights that kernels pack are handed over as values; the engine copied all others.
-TEST(OrtProgram, ConstantsOfAllTypesAreReadWhereTheImageHasThem) {
-  if (heap_bytes() == 0) GTEST_SKIP() << "a sanitizer has a heap of its own";
-  constexpr std::int64_t kOnnxInt32 = 6;
-  constexpr std::int64_t kMany = std::int64_t{1} << 20;
-  const std::vector<std::int32_t> values(static_cast<std::size_t>(kMany), 5);
-  ByteVector constants(values.size() * sizeof(std::int32_t));
-  std::memcpy(constants.data(), values.data(), constants.size());
-  const std::string network = NetworkBuilder()
-                                  .input("x", {1}, kOnnxInt32)
-                                  .external("w", {kMany}, kOnnxInt32, "corelane:constants", "0",
-                                            std::to_string(constants.size()))
-                                  .node("Add", {"x", "w"}, {"y"})
-                                  .output("y", {kMany}, kOnnxInt32)
-                                  .bytes();
-  const auto program = prepare(onnx_image(network, std::move(constants)));
-  EXPECT_LT(program->memory().code, std::size_t{1} << 20) << "of constants of 4 MiB";
-  const auto r = request(*program);
-  std::vector<std::int32_t> x = {2};
-  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1})).ok());
-  ASSERT_TRUE(r->run(1).ok());
-  const auto y = r->output(0);
-  ASSERT_TRUE(y) << y.error().to_string();
-  const auto* first = static_cast<const std::int32_t*>(y->data);
-  EXPECT_EQ(std::count(first, first + kMany, 7), kMany);
 }
 
 TEST(OrtProgram, OpenOutputsHaveTheSizeThatComesOut) {
