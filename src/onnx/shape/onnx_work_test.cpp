@@ -145,8 +145,9 @@ TEST(OnnxWork, OperatorsOfTablesTakeWhatTheirAttributesListForEachRow) {
   set_attribute(trees, "classlabels_int64s", std::vector<std::int64_t>{0, 1, 2});
   m.node("Cast", {"p"}, {"z"});
   set_int(*m.graph().mutable_node(1), "to", ::onnx::TensorProto::DOUBLE);
-  const std::uint64_t classes = 15 * 3;  // For each element of x, which are more than its rows.
-  EXPECT_EQ(steps_of(m), 5U * 1003 + (15 + 2 * classes) * 8 + 2 * classes * 8);
+  // For each element of x, which are more than its rows.
+  const auto classes = std::uint64_t{15} * 3;
+  EXPECT_EQ(steps_of(m), std::uint64_t{5} * 1003 + (15 + 2 * classes) * 8 + 2 * classes * 8);
 }
 
 }  // namespace
