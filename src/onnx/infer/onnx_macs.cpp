@@ -8,32 +8,12 @@
 namespace corelane::onnx {
 namespace {
 
-using Count = std::optional<std::uint64_t>;
-
-Count elements(const std::optional<Shape>& shape) {
-  if (!shape) return std::nullopt;
-  const auto n = shape->elements();
-  return n ? Count(*n) : std::nullopt;
-}
-
-/// nullopt when one is not known, or when the product overflows.
-Count product(Count a, Count b) {
-  std::uint64_t r = 0;
-  if (!a || !b || __builtin_mul_overflow(*a, *b, &r)) return std::nullopt;
-  return r;
-}
-
-Count dim(const std::optional<Shape>& shape, std::size_t i) {
-  if (!shape || i >= shape->rank() || (*shape)[i] < 0) return std::nullopt;
-  return static_cast<std::uint64_t>((*shape)[i]);
-}
-
 /// Every element of `y` takes one kernel: weights per output channel.
 Count convolution(const std::optional<Shape>& y, const std::optional<Shape>& w) {
-  const Count channels = dim(w, 0);
-  const Count all = elements(w);
+  const Count channels = dim_of(w, 0);
+  const Count all = elements_of(w);
   if (!channels || *channels == 0 || !all) return std::nullopt;
-  return product(elements(y), *all / *channels);
+  return product_of(elements_of(y), *all / *channels);
 }
 
 }  // namespace
@@ -50,12 +30,12 @@ Count macs_of(const ::onnx::NodeProto& node, const FactsTable& facts) {
   if (op == "Gemm") {
     // The length of each sum is A's inner dimension.
     const bool turned = int_attribute(node, "transA", 0) != 0;
-    return product(elements(output()), dim(shape(0), turned ? 0 : 1));
+    return product_of(elements_of(output()), dim_of(shape(0), turned ? 0 : 1));
   }
   if (op == "MatMul" || op == "MatMulInteger" || op == "QLinearMatMul") {
     const auto a = shape(0);
     if (!a || a->rank() == 0) return std::nullopt;
-    return product(elements(output()), dim(a, a->rank() - 1));
+    return product_of(elements_of(output()), dim_of(a, a->rank() - 1));
   }
   // What does not multiply and accumulate counts nothing, whatever it takes.
   return 0;

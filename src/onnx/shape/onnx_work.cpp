@@ -15,7 +15,6 @@
 namespace corelane::onnx {
 namespace {
 
-using Count = std::optional<std::uint64_t>;
 using Names = const std::set<std::string_view>;
 
 /// Steps of an element that is read or made: a transcendental function takes that, and so does
@@ -78,24 +77,6 @@ Leaked<Names> kBroadcasting({"Add", "Sub", "Mul", "Div", "Equal", "Less", "Great
 
 bool is_in(Leaked<Names>& names, const std::string& op) { return names->contains(op); }
 
-Count product(const Count& a, const Count& b) {
-  std::uint64_t r = 0;
-  if (!a || !b || __builtin_mul_overflow(*a, *b, &r)) return std::nullopt;
-  return r;
-}
-
-Count sum(const Count& a, const Count& b) {
-  std::uint64_t r = 0;
-  if (!a || !b || __builtin_add_overflow(*a, *b, &r)) return std::nullopt;
-  return r;
-}
-
-Count elements_of(const ValueFacts& facts) {
-  if (!facts.is_static()) return std::nullopt;
-  const auto n = facts.shape->elements();
-  return n ? Count(static_cast<std::uint64_t>(*n)) : std::nullopt;
-}
-
 std::uint64_t at_least_1(std::int64_t n) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1));
 }
@@ -129,19 +110,15 @@ std::uint64_t columns_of(const ::onnx::NodeProto& node) {
   return most;
 }
 
-Count dim(const ValueFacts& facts, std::size_t i) {
-  if (!facts.shape || i >= facts.shape->rank() || (*facts.shape)[i] < 0) return std::nullopt;
-  return static_cast<std::uint64_t>((*facts.shape)[i]);
-}
-
 /// Every step of a sequence takes all weights.
 Count recurrent(const ::onnx::NodeProto& node, const FactsTable& facts) {
-  const ValueFacts& x = facts.of(input_of(node, 0));
-  const ValueFacts& r = facts.of(input_of(node, 2));
-  const Count weights = sum(elements_of(facts.of(input_of(node, 1))), elements_of(r));
+  const auto& x = facts.of(input_of(node, 0)).shape;
+  const auto& r = facts.of(input_of(node, 2)).shape;
+  const Count weights = sum_of(elements_of(facts.of(input_of(node, 1)).shape), elements_of(r));
   // The quantized one has its weights in another order.
-  const Count gates = product(product(dim(r, 0), std::max(dim(r, 1), dim(r, 2))), kPerElement);
-  return product(product(dim(x, 0), dim(x, 1)), sum(weights, gates));
+  const Count gates =
+      product_of(product_of(dim_of(r, 0), std::max(dim_of(r, 1), dim_of(r, 2))), kPerElement);
+  return product_of(product_of(dim_of(x, 0), dim_of(x, 1)), sum_of(weights, gates));
 }
 
 /// Steps of each element that the node reads or makes.
@@ -166,7 +143,7 @@ std::uint64_t window(const ::onnx::NodeProto& node) {
 }  // namespace
 
 Count Work::elements(const std::string& name, const FactsTable& facts) const {
-  if (const Count known = elements_of(facts.of(name))) return known;
+  if (const Count known = elements_of(facts.of(name).shape)) return known;
   const auto bound = bounds_.find(name);
   return bound == bounds_.end() ? std::nullopt : Count(bound->second);
 }
@@ -174,7 +151,7 @@ Count Work::elements(const std::string& name, const FactsTable& facts) const {
 Count Work::inputs_of(const ::onnx::NodeProto& node, const FactsTable& facts) const {
   Count all = 0;
   for (const auto& in : node.input())
-    if (!in.empty()) all = sum(all, elements(in, facts));
+    if (!in.empty()) all = sum_of(all, elements(in, facts));
   return all;
 }
 
@@ -182,23 +159,23 @@ Count Work::made_by(const ::onnx::NodeProto& node, const FactsTable& facts) cons
   const std::string& op = node.op_type();
   const bool ml = node.domain() == "ai.onnx.ml";
   if (is_in(ml ? kShrinkingMl : kShrinking, op)) return elements(input_of(node, 0), facts);
-  if (ml) return product(elements(input_of(node, 0), facts), columns_of(node));
+  if (ml) return product_of(elements(input_of(node, 0), facts), columns_of(node));
   if (!is_in(kBroadcasting, op)) return std::nullopt;
   Count all = 1;
-  for (const auto& in : node.input()) all = product(all, elements(in, facts));
+  for (const auto& in : node.input()) all = product_of(all, elements(in, facts));
   return all;
 }
 
 Count Work::steps_of(const ::onnx::NodeProto& node, const FactsTable& facts,
                      const Count& made) const {
   const std::uint64_t each = per_element(node, facts);
-  const Count out = product(made, each);
-  const auto in = [&] { return product(inputs_of(node, facts), each); };
+  const Count out = product_of(made, each);
+  const auto in = [&] { return product_of(inputs_of(node, facts), each); };
   if (node.domain() == "ai.onnx.ml") {
     // A row may take everything that the attributes list.
     const ValueFacts& x = facts.of(input_of(node, 0));
-    const Count rows = x.rank() > 1 ? dim(x, 0) : elements(input_of(node, 0), facts);
-    return sum(sum(in(), out), product(rows, listed(node)));
+    const Count rows = x.rank() > 1 ? dim_of(x.shape, 0) : elements(input_of(node, 0), facts);
+    return sum_of(sum_of(in(), out), product_of(rows, listed(node)));
   }
   switch (cost_of(node)) {
     case Cost::kElements:
@@ -208,18 +185,18 @@ Count Work::steps_of(const ::onnx::NodeProto& node, const FactsTable& facts,
     case Cost::kMade:
       return out;
     case Cost::kPool:
-      return sum(out, product(made, window(node)));
+      return sum_of(out, product_of(made, window(node)));
     case Cost::kRecurrent:
-      return sum(out, recurrent(node, facts));
+      return sum_of(out, recurrent(node, facts));
     case Cost::kSampling:
-      return product(sum(in(), out), 16);
+      return product_of(sum_of(in(), out), 16);
     case Cost::kSorting:
-      return sum(out, product(in(), 64));  // More than a logarithm.
+      return sum_of(out, product_of(in(), 64));  // More than a logarithm.
     case Cost::kNeighbours:
-      return sum(in(), product(out, at_least_1(int_attribute(node, "size", 1))));
+      return sum_of(in(), product_of(out, at_least_1(int_attribute(node, "size", 1))));
   }
   const Count macs = macs_of(node, facts);
-  return macs == 0 ? sum(in(), out) : sum(out, macs);
+  return macs == 0 ? sum_of(in(), out) : sum_of(out, macs);
 }
 
 void Work::add(const ::onnx::NodeProto& node, const FactsTable& facts) {
@@ -227,14 +204,14 @@ void Work::add(const ::onnx::NodeProto& node, const FactsTable& facts) {
   Count made = 0;
   for (const auto& out : node.output()) {
     if (out.empty()) continue;
-    Count own = elements_of(facts.of(out));
+    Count own = elements_of(facts.of(out).shape);
     if (!own) {
       own = made_by(node, facts);
       if (own) bounds_[out] = *own;
     }
-    made = sum(made, own);
+    made = sum_of(made, own);
   }
-  steps_ = sum(steps_, steps_of(node, facts, made));
+  steps_ = sum_of(steps_, steps_of(node, facts, made));
 }
 
 }  // namespace corelane::onnx

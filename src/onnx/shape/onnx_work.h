@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "onnx/graph/onnx_proto.h"
+#include "onnx/infer/onnx_count.h"
 #include "onnx/infer/onnx_facts.h"
 
 namespace corelane::onnx {
@@ -18,11 +18,9 @@ class Work {
   /// After infer_node(). `facts`: of the graph that the node is in.
   void add(const ::onnx::NodeProto& node, const FactsTable& facts);
   /// Nothing where a node has no bound: loops, operators without a known cost, unknown shapes.
-  const std::optional<std::uint64_t>& steps() const noexcept { return steps_; }
+  const Count& steps() const noexcept { return steps_; }
 
  private:
-  using Count = std::optional<std::uint64_t>;
-
   Count elements(const std::string& name, const FactsTable& facts) const;
   Count inputs_of(const ::onnx::NodeProto& node, const FactsTable& facts) const;
   Count steps_of(const ::onnx::NodeProto& node, const FactsTable& facts, const Count& made) const;
