@@ -213,10 +213,10 @@ void Exactness::see_half(const View& v) {
     return;
   }
   const auto to = int_attribute(v.node, "to", 0);
-  if (to == T::BFLOAT16 && from != T::BFLOAT16 && shared_.bfloat_casts.empty())
-    shared_.bfloat_casts.push_back(
-        {ImportFinding::Kind::kWarning, node_text(v.node, v.position), op_text(v.node),
-         "the engine does not round to the nearest bfloat16 on some processors"});
+  if (to == T::BFLOAT16 && from != T::BFLOAT16 && !shared_.bfloat_cast)
+    shared_.bfloat_cast = {ImportFinding::Kind::kWarning, node_text(v.node, v.position),
+                           op_text(v.node),
+                           "the engine does not round to the nearest bfloat16 on some processors"};
   if (from == T::FLOAT16 && to == T::FLOAT && of(input_of(v.node, 0)).rounded)
     shared_.roundings.push_back({ImportFinding::Kind::kWarning, node_text(v.node, v.position),
                                  op_text(v.node),
@@ -363,7 +363,8 @@ std::vector<ImportFinding> Exactness::finish(const ::onnx::GraphProto& graph,
   }
   if (!shared_.half_math)
     std::move(shared_.roundings.begin(), shared_.roundings.end(), std::back_inserter(found));
-  if (!shared_.reads_bfloats) std::ranges::move(shared_.bfloat_casts, std::back_inserter(found));
+  if (shared_.bfloat_cast && !shared_.reads_bfloats)
+    found.push_back(std::move(*shared_.bfloat_cast));
   return found;
 }
 

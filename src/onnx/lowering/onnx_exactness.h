@@ -14,8 +14,7 @@
 ///    operator. Both lie within the rounding of float16, so networks in float16 are fit. A cast to
 ///    float16 that goes straight back is left out, where the network asks for the rounding alone.
 ///  - A cast to bfloat16 is not rounded to the nearest value on processors with AVX2 alone (a
-///  quarter
-///    of random numbers is one off).
+///    quarter of random numbers is one off).
 ///  - NaN: Max, Min, Relu, Clip, Greater, GreaterOrEqual, HardSigmoid, Exp, Softmax, ReduceMax,
 ///    ReduceMin and ArgMin do not hand it on. Not a reason here: nearly every network has one of
 ///    these, and few have NaN in their data. Those that look for it have a rule (IsNaN).
@@ -26,6 +25,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -90,8 +90,9 @@ class Exactness {
     std::vector<Doubt> doubts;
     std::vector<ImportFinding> roundings;
     bool half_math = false;
-    std::vector<ImportFinding> bfloat_casts;
-    bool reads_bfloats = false;  ///< A node that is no cast does; ONNX Runtime has few of these.
+    std::optional<ImportFinding> bfloat_cast;  ///< Of the first cast to bfloat16.
+    /// A node other than a cast reads bfloat16. ONNX Runtime has few such operators.
+    bool reads_bfloats = false;
     bool seen[static_cast<std::size_t>(Kind::kCount)] = {};
   };
 

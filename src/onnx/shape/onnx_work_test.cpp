@@ -135,7 +135,8 @@ TEST(OnnxWork, ALoopHasNoBoundAndBothBranchesOfAnIfCount) {
   EXPECT_EQ(steps_of(choice), 2U * 1600 + (1 + 100) * 8);
 }
 
-/// A tree may look at each of its nodes for a row; nothing declares the sizes of what it makes.
+/// A tree ensemble may visit each of its nodes for a row. The model declares no shapes of its
+/// outputs.
 TEST(OnnxWork, OperatorsOfTablesTakeWhatTheirAttributesListForEachRow) {
   TestModel m;
   m.input("x", {5, 3}).open_output("z");

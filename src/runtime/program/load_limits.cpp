@@ -48,11 +48,7 @@ std::vector<Shape> largest_shapes(const ProgramDescription& d) {
   for (const std::vector<Shape>& set : d.shape_sets)
     if (shapes.empty() || elements_of(set) > elements_of(shapes)) shapes = set;
   if (!shapes.empty()) return shapes;
-  shapes = declared_shapes(d);
-  if (!d.batch_range) return shapes;
-  for (Shape& shape : shapes)
-    if (shape.rank() > 0 && shape[0] == Shape::kOpen) shape[0] = d.batch_range->high;
-  return shapes;
+  return d.batch_range ? batch_shapes(d, d.batch_range->high) : declared_shapes(d);
 }
 
 }  // namespace

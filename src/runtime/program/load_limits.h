@@ -34,8 +34,8 @@ Status late(const Status& failure, const std::string& name, const LoadOptions& o
 /// kOutOfMemory where the network of `source` needs more than is allowed, by its shapes: the
 /// largest of its shape sets, the largest batch of its range, else the declared ones. The message
 /// names the node that needs the most. Images of other kinds pass; of a chain, the declared shapes
-/// count, open dimensions as 1. The work is told for these shapes, open dimensions counted as sizes
-/// of everyday use.
+/// count, open dimensions as 1. Returns the work of a run with these shapes; of open dimensions it
+/// assumes everyday sizes, 1 for the batch and 64 for others.
 Result<KnownWork> check_memory(const ImageSource& source, const ProgramDescription& description,
                                const LoadOptions& options);
 

@@ -15,7 +15,7 @@
 namespace corelane::session {
 namespace {
 
-/// Of a model with open shapes, for a look at each of them before its first run.
+/// A model with open shapes and more nodes is not looked at before its first run.
 constexpr std::uint64_t kFewNodes = 400;
 
 /// Outputs bound to memory without a keep_alive, for a call whose caller may return before its end:

@@ -291,8 +291,9 @@ Result<std::unique_ptr<device::LaneRequest>> VirtualProgram::new_request(std::si
                              [this, width, core] { return engine_request(width, core); });
 }
 
-/// Reads the network once more, without its large constants. A run for which there is no memory to
-/// do that fails, and the next one tries again.
+/// Shapes that no run has had yet are checked with a second network, which is read without its
+/// large constants unless it is there. If there is no memory for it, the run fails, and the next
+/// run tries again.
 Status VirtualProgram::check_shapes(const std::vector<Shape>& shapes) {
   using Made = Result<std::shared_ptr<ShapeCheck>>;
   const auto make = [&]() -> Made {

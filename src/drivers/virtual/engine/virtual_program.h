@@ -71,7 +71,7 @@ class VirtualProgram final : public device::LaneProgram,
   /// kShapeMismatch where shapes of the inputs, one for each, do not fit the network; kOutOfMemory.
   /// Those that fit are remembered.
   Status check_shapes(const std::vector<Shape>& shapes);
-  /// Lets the network go that shapes are checked with: others that are new read it again.
+  /// Frees the network that shapes are checked with. The next new shapes read it again.
   void end_shape_check();
   bool profiled() const noexcept { return options_.profile_layers; }
   /// Whether the engine may end a run between two nodes. Not where a shape is open, an inner one
