@@ -58,6 +58,7 @@ enum Number : std::uint32_t {
   kSparseIndices = 2,
   kTensorDims = 1,
   kTensorDataType = 2,
+  kTensorFloatData = 4,
   kTensorName = 8,
   kTensorRawData = 9,
   kTensorExternalData = 13,

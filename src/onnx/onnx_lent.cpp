@@ -29,28 +29,42 @@ struct Lent {
   ByteSpan raw;
 };
 
-/// The data of a tensor that has only raw data, given once.
+/// True for a field that says nothing of where a tensor's data lies.
+bool is_beside_data(const WireField& field) {
+  return field.number == kTensorDims || field.number == kTensorDataType ||
+         field.number == kTensorName ||
+         (field.is_varint(kTensorDataLocation) && field.integer() == ::onnx::TensorProto::DEFAULT);
+}
+
+/// The data of a tensor that has it once: raw, or as packed floats, which are the same bytes.
 Result<std::optional<ByteSpan>> large_raw(ByteSpan tensor) {
   std::optional<ByteSpan> raw;
   if (tensor.size() < kLendFrom) return raw;
+  bool floats = false;
+  std::int64_t type = 0;
   for (WireReader fields(tensor); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
-    if (field.is_bytes(kTensorRawData)) {
+    if (field.number == kTensorDataType) type = field.integer();
+    if (field.is_bytes(kTensorRawData) || field.is_bytes(kTensorFloatData)) {
       if (raw) return std::optional<ByteSpan>();
       raw = field.payload;
-    } else if (field.number != kTensorDims && field.number != kTensorDataType &&
-               field.number != kTensorName) {
+      floats = field.number == kTensorFloatData;
+    } else if (!is_beside_data(field)) {
       return std::optional<ByteSpan>();
     }
   }
+  if (floats && type != ::onnx::TensorProto::FLOAT) return std::optional<ByteSpan>();
   return raw && raw->size() >= kLendFrom ? raw : std::nullopt;
 }
 
-/// The same of the tensor of an attribute; of two tensors protobuf makes one.
+/// The same of the tensor of an attribute; of two tensors protobuf makes one. Not of one with a
+/// list, which may be long.
 Result<std::optional<ByteSpan>> large_raw_of_attribute(ByteSpan attribute) {
   std::optional<ByteSpan> tensor;
   for (WireReader fields(attribute); !fields.at_end();) {
     CORELANE_ASSIGN(const WireField field, fields.next());
+    if (field.number >= kAttributeFloats && field.number <= kAttributeGraphs)
+      return std::optional<ByteSpan>();
     if (!field.is_bytes(kAttributeTensor)) continue;
     if (tensor) return std::optional<ByteSpan>();
     tensor = field.payload;
@@ -91,80 +105,82 @@ Result<bool> has_large(ByteSpan model) {
 class Lender {
  public:
   Result<std::string> model(ByteSpan message) {
-    return without(message, [this](std::string& out, const WireField& field) -> Result<bool> {
+    const auto replace = [this](const WireField& field) -> Result<bool> {
       if (!field.is_bytes(kModelGraph)) return false;
-      CORELANE_ASSIGN(const std::string inner, graph(field.payload));
-      append_bytes_field(out, kModelGraph, inner);
+      const OpenBytesField open(out_, kModelGraph);
+      CORELANE_TRY(graph(field.payload));
       return true;
-    });
+    };
+    CORELANE_TRY(copy(message, replace));
+    return std::move(out_);
   }
 
   const std::vector<Lent>& lent() const noexcept { return lent_; }
 
  private:
-  /// The message, with the fields that `replace` has not written itself.
+  /// Copies the fields of a message that `replace` has not written itself.
   template <class F>
-  static Result<std::string> without(ByteSpan message, const F& replace) {
-    std::string out;
+  Status copy(ByteSpan message, const F& replace) {
     for (WireReader fields(message); !fields.at_end();) {
       CORELANE_ASSIGN(const WireField field, fields.next());
-      CORELANE_ASSIGN(const bool replaced, replace(out, field));
-      if (!replaced) append_raw(out, field.raw);
+      CORELANE_ASSIGN(const bool replaced, replace(field));
+      if (!replaced) append_raw(out_, field.raw);
     }
-    return out;
+    return {};
   }
 
-  Result<std::string> graph(ByteSpan message) {
-    return without(message, [this](std::string& out, const WireField& field) -> Result<bool> {
-      if (field.is_bytes(kGraphNode)) return node(out, field);
+  Status graph(ByteSpan message) {
+    return copy(message, [this](const WireField& field) -> Result<bool> {
+      if (field.is_bytes(kGraphNode)) return node(field.payload);
       if (!field.is_bytes(kGraphInitializer)) return false;
       const int index = initializers_++;
       CORELANE_ASSIGN(const auto raw, large_raw(field.payload));
       if (!raw) return false;
-      CORELANE_ASSIGN(const std::string rest, tensor(field.payload));
-      append_bytes_field(out, kGraphInitializer, rest);
       lent_.push_back({.initializer = index, .raw = *raw});
+      const OpenBytesField open(out_, kGraphInitializer);
+      CORELANE_TRY(tensor(field.payload));
       return true;
     });
   }
 
   /// False where it is to stay as it is.
-  Result<bool> node(std::string& out, const WireField& source) {
+  Result<bool> node(ByteSpan message) {
     const int index = nodes_++;
-    if (source.payload.size() < kLendFrom) return false;
-    CORELANE_ASSIGN(const auto large, large_raw_of_node(source.payload));
+    if (message.size() < kLendFrom) return false;
+    CORELANE_ASSIGN(const auto large, large_raw_of_node(message));
     if (!large) return false;
+    const OpenBytesField open(out_, kGraphNode);
     int attributes = 0;
-    const auto replace = [&](std::string& inner, const WireField& field) -> Result<bool> {
+    const auto replace = [&](const WireField& field) -> Result<bool> {
       if (!field.is_bytes(kNodeAttribute)) return false;
-      const int attribute = attributes++;
+      const int at = attributes++;
       CORELANE_ASSIGN(const auto raw, large_raw_of_attribute(field.payload));
       if (!raw) return false;
-      CORELANE_ASSIGN(const std::string rest, attribute_rest(field.payload));
-      append_bytes_field(inner, kNodeAttribute, rest);
-      lent_.push_back({.node = index, .attribute = attribute, .raw = *raw});
+      lent_.push_back({.node = index, .attribute = at, .raw = *raw});
+      const OpenBytesField inner(out_, kNodeAttribute);
+      CORELANE_TRY(attribute(field.payload));
       return true;
     };
-    CORELANE_ASSIGN(const std::string rest, without(source.payload, replace));
-    append_bytes_field(out, kGraphNode, rest);
+    CORELANE_TRY(copy(message, replace));
     return true;
   }
 
-  static Result<std::string> attribute_rest(ByteSpan message) {
-    return without(message, [](std::string& out, const WireField& field) -> Result<bool> {
+  Status attribute(ByteSpan message) {
+    return copy(message, [this](const WireField& field) -> Result<bool> {
       if (!field.is_bytes(kAttributeTensor)) return false;
-      CORELANE_ASSIGN(const std::string rest, tensor(field.payload));
-      append_bytes_field(out, kAttributeTensor, rest);
+      const OpenBytesField open(out_, kAttributeTensor);
+      CORELANE_TRY(tensor(field.payload));
       return true;
     });
   }
 
-  static Result<std::string> tensor(ByteSpan message) {
-    return without(message, [](std::string&, const WireField& field) -> Result<bool> {
-      return field.is_bytes(kTensorRawData);
+  Status tensor(ByteSpan message) {
+    return copy(message, [](const WireField& field) -> Result<bool> {
+      return field.is_bytes(kTensorRawData) || field.is_bytes(kTensorFloatData);
     });
   }
 
+  std::string out_;
   int initializers_ = 0;
   int nodes_ = 0;
   std::vector<Lent> lent_;

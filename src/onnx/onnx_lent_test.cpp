@@ -56,6 +56,54 @@ TEST(OnnxLent, LargeWeightsStayWhereTheyLie) {
   }
 }
 
+/// True where the initializer at `index` of what is parsed holds none of its data.
+bool is_lent(TestModel& m, int index) {
+  const std::string bytes = m.proto().SerializeAsString();
+  ::onnx::ModelProto model;
+  ExternalData external = nowhere();
+  const Status parsed = parse_lending(as_byte_span(bytes), model, external);
+  EXPECT_TRUE(parsed.ok()) << parsed.to_string();
+  const auto& tensor = model.graph().initializer(index);
+  return is_external(tensor) && tensor.raw_data().empty() && tensor.float_data().empty();
+}
+
+/// As ONNX Runtime's quantization tools write it.
+TEST(OnnxLent, AWeightThatSaysThatItLiesInTheFileIsLent) {
+  TestModel m = two_large();
+  m.graph().mutable_initializer(0)->set_data_location(::onnx::TensorProto::DEFAULT);
+  EXPECT_TRUE(is_lent(m, 0));
+}
+
+TEST(OnnxLent, PackedFloatsAreLentAndImportedAsRawDataAre) {
+  TestModel m = two_large();
+  const auto raw = import_onnx(as_byte_span(m.proto().SerializeAsString()));
+  auto& tensor = *m.graph().mutable_initializer(2);
+  tensor.clear_raw_data();
+  for (const double v : values(100)) tensor.add_float_data(static_cast<float>(v));
+  EXPECT_TRUE(is_lent(m, 2));
+  const auto packed = import_onnx(as_byte_span(m.proto().SerializeAsString()));
+  ASSERT_TRUE(raw) << raw.error().to_string();
+  ASSERT_TRUE(packed) << packed.error().to_string();
+  EXPECT_EQ(packed->constants, raw->constants);
+  EXPECT_EQ(packed->graph, raw->graph);
+}
+
+/// Two floats make one number.
+TEST(OnnxLent, PackedFloatsOfAnotherTypeAreNotLent) {
+  TestModel m = two_large();
+  auto& tensor = *m.graph().mutable_initializer(2);
+  tensor.clear_raw_data();
+  tensor.set_data_type(::onnx::TensorProto::COMPLEX64);
+  for (int i = 0; i < 2 * kLarge; ++i) tensor.add_float_data(1.0F);
+  EXPECT_FALSE(is_lent(m, 2));
+}
+
+TEST(OnnxLent, PackedFloatsBesideRawDataAreNotLent) {
+  TestModel m = two_large();
+  for (int i = 0; i < kLarge; ++i) m.graph().mutable_initializer(2)->add_float_data(1.0F);
+  EXPECT_FALSE(is_lent(m, 2));
+}
+
 /// x + the value of a Constant node with an attribute before it.
 TestModel large_constant_node() {
   TestModel m;
