@@ -57,7 +57,7 @@ struct CORELANE_API TensorDesc {
   /// What the memory holds if it is not a plain tensor of numbers: then dtype is u8, the shape is
   /// [?], and the bytes are the value's flat form (corelane/tensor/value.h), never converted.
   ValueType value;
-  /// An output that the engine describes, whose rank is known only after a run; the shape is [?].
+  /// An output whose rank the engine knows after a run only; the shape is [?], or as declared.
   bool any_rank = false;
 
   /// Bytes of a static shape in this layout; see storage_bytes().

@@ -246,6 +246,8 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
   Status compare(std::vector<Input> inputs) {
     const std::shared_ptr<device::Executable> first = parts.first();
     if (first == nullptr) return error(Code::kWrongState, "nothing is prepared");
+    // What the load freed stays for the first runs: until now.
+    frees_much = first->memory().total() >= kWorthATrim;
     auto prepared = parts.prepare_other();
     if (prepared && !described_alike(*first, **prepared))
       prepared = error(Code::kUnsupported, "it describes the program differently");

@@ -595,12 +595,19 @@ Result<std::shared_ptr<ProgramState>> load_opened(std::shared_ptr<const ProgramF
   return state;
 }
 
+/// True where what the load took beside the program is to go back at once. A program that is timed
+/// keeps it for its first runs, which would take it from the system again, page by page; the
+/// trial's end gives it back.
+bool gives_back(const ProgramState& state) {
+  return state.description.constant_bytes >= kWorthATrim && state.executables->trial() == nullptr;
+}
+
 /// Calls `load` with options that say until when, and gives what it took beside the program back.
 template <class F>
 Result<std::shared_ptr<ProgramState>> load_in_time(const std::string& name,
                                                    const LoadOptions& options, const F& load) {
   auto state = load(with_deadline(options));
-  if (state && (*state)->description.constant_bytes >= kWorthATrim) trim_heap();
+  if (state && gives_back(**state)) trim_heap();
   if (state || state.error().code() != Code::kTimeout) return state;
   return error(late(state.error(), name, options));
 }

@@ -228,9 +228,17 @@ Status OrtProgram::describe_output(const PatchedModel& patched, OrtSession* sess
   const bool is_number =
       declared.has_shape && declared.shape.rank() == 0 && has_fixed_inputs(patched);
   desc.any_rank = form.shape.rank() == 0 && !is_number;
-  desc.shape = desc.any_rank ? Shape{Shape::kOpen} : std::move(form.shape);
+  desc.shape = desc.any_rank ? shape_without_rank(index) : std::move(form.shape);
   outputs_.push_back(std::move(desc));
   return {};
+}
+
+/// Where sizes come with a run anyway, users are told what the network declares. A fixed shape that
+/// is only declared could be another one in a run.
+Shape OrtProgram::shape_without_rank(std::size_t index) const {
+  const bool is_open = index < image_.outputs.size() && image_.outputs[index].shape.rank() > 0 &&
+                       !image_.outputs[index].shape.is_static();
+  return is_open ? image_.outputs[index].shape : Shape{Shape::kOpen};
 }
 
 Status OrtProgram::describe_outputs(const PatchedModel& patched, OrtSession* session) {

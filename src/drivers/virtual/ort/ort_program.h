@@ -99,6 +99,8 @@ class OrtProgram final : public device::LaneProgram,
   Status share_constants(const PatchedModel& patched);
   Status describe_outputs(const PatchedModel& patched, OrtSession* session);
   Status describe_output(const PatchedModel& patched, OrtSession* session, std::size_t index);
+  /// Of an output of which the engine knows no rank.
+  Shape shape_without_rank(std::size_t index) const;
   /// `alone`: what it packs of the weights goes with it.
   Result<OwnedSession> make_session(const PatchedModel& patched, const OrtSessionOptions* options,
                                     bool alone) const;

@@ -28,10 +28,12 @@ struct Opened {
   std::shared_ptr<device::LaneProgram> program;
   std::unique_ptr<device::LaneRequest> request;
 
-  explicit Opened(const std::string& model) {
+  /// `declared`: what the image says of its outputs.
+  explicit Opened(const std::string& model, std::vector<TensorDesc> declared = {}) {
     device::Image image;
     image.kind = "onnx";
     image.bytes = as_byte_span(model);
+    image.outputs = std::move(declared);
     auto made = make_ort_engine(1)->prepare(image, {});
     EXPECT_TRUE(made) << made.error().to_string();
     if (!made) return;
@@ -154,6 +156,26 @@ TEST(OrtValues, RanksThatAreNotDeclaredAreThoseOfTheRun) {
     ASSERT_TRUE(opened.request->run(1).ok());
     EXPECT_EQ(opened.request->output(0)->shape, shape);
   }
+}
+
+/// A run may still give any rank.
+TEST(OrtValues, AnOutputWithoutARankIsDescribedAsItIsDeclaredWhereThatIsOpen) {
+  const std::string model = NetworkBuilder()
+                                .typed_input("x", kFloats)
+                                .node("Add", {"x", "x"}, {"y"})
+                                .typed_output("y", kFloats)
+                                .bytes();
+  const auto described = [&](const Shape& declared) {
+    TensorDesc y;
+    y.name = "y";
+    y.dtype = DType::kF32;
+    y.shape = declared;
+    return Opened(model, {y}).program->outputs()[0];
+  };
+  EXPECT_EQ(described({Shape::kOpen, 1}).shape, (Shape{Shape::kOpen, 1}));
+  EXPECT_TRUE(described({Shape::kOpen, 1}).any_rank);
+  EXPECT_EQ(described({2, 1}).shape, Shape{Shape::kOpen});
+  EXPECT_EQ(described({}).shape, Shape{Shape::kOpen});
 }
 
 /// Each ended the process; where a rank is declared the run was refused.
