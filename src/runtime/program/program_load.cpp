@@ -595,11 +595,10 @@ Result<std::shared_ptr<ProgramState>> load_opened(std::shared_ptr<const ProgramF
   return state;
 }
 
-/// True where what the load took beside the program is to go back at once. A program that is timed
-/// keeps it for its first runs, which would take it from the system again, page by page; the
-/// trial's end gives it back.
+/// True where what the load took beside the program is to go back at once. Else its first runs have
+/// it, which would take it from the system again, page by page.
 bool gives_back(const ProgramState& state) {
-  return state.description.constant_bytes >= kWorthATrim && state.executables->trial() == nullptr;
+  return state.description.constant_bytes >= kWorthATrim && !state.executables->is_to_change();
 }
 
 /// Calls `load` with options that say until when, and gives what it took beside the program back.
