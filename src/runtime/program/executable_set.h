@@ -87,9 +87,11 @@ class ExecutableSet {
   void time_engines(std::function<void(const EngineVerdict&)> done);
   /// Null where the engines are not timed. Constant once the program is loaded.
   EngineTrial* trial() const noexcept { return trial_.get(); }
-  /// True where the program is not on its last engine, or session of it, yet: the change gives back
-  /// what the load took beside the program.
-  bool is_to_change() const noexcept { return trial_ != nullptr || !source_.unfit.empty(); }
+  /// True where the program is not on its last engine yet, or session of an engine that nobody has
+  /// named: the change gives back what the load took beside the program.
+  bool is_to_change() const noexcept {
+    return trial_ != nullptr || (base_.engine.empty() && !source_.unfit.empty());
+  }
   /// The engine of what was prepared first; if a trial has decided, its figures say why.
   device::EngineChoice engine_choice() const;
   /// Rises where an executable takes the place of another one, comes or leaves: contexts look for
