@@ -3,8 +3,9 @@
 
     sweep_cases.py OUT
 
-Files as export_cases.py writes them, for the same runner. A network has many outputs, one for each
-pattern; its name and the number of the output say which. Nothing is done when the stamp is there.
+Files as export_cases.py writes them, for the same runner. A network has up to MOST_PATTERNS
+outputs, one for each pattern; its name and the number of the output say which. Nothing is done
+when the stamp is there.
 """
 
 import hashlib
@@ -25,6 +26,8 @@ from sweep_network import OPEN, OPERATORS, Network, follow, forms_of, reduced
 
 REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2",
               "ReduceProd", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
+# In one network: a verdict on one pattern holds for all beside it.
+MOST_PATTERNS = 24
 
 
 def input_for(n, op, shape, follower):
@@ -245,7 +248,8 @@ def main():
     for family in own_families + sweep_patterns.FAMILIES + sweep_contrib.FAMILIES + sweep_sizes.FAMILIES:
         for name, network in family():
             suffix = "open" if network.is_open else "static"
-            write(out, f"{name}_{suffix}", network, session_of)
+            for number, part in enumerate(network.parts(MOST_PATTERNS)):
+                write(out, f"{name}_{suffix}_{number}", part, session_of)
             patterns += len(network.outputs)
     print(f"{patterns} patterns in {len(list(out.glob('*.onnx')))} networks")
     stamp.write_text("")

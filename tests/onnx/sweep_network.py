@@ -54,6 +54,22 @@ class Network:
             return self.add(op, x, self.constant(np.array(axes, np.int64)))
         return self.add(op, x, axes=list(axes))
 
+    def parts(self, most):
+        """Networks of `most` outputs each, with what these need."""
+        return [self.part(self.outputs[i:i + most]) for i in range(0, len(self.outputs), most)]
+
+    def part(self, outputs):
+        needed, nodes = set(outputs), []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                nodes.insert(0, node)
+                needed.update(read_by(node))
+        part = Network(self.opset, self.is_open, 0)
+        part.inputs = {name: value for name, value in self.inputs.items() if name in needed}
+        part.constants = [c for c in self.constants if c.name in needed]
+        part.nodes, part.outputs, part.types = nodes, outputs, self.types
+        return part
+
     def model(self):
         declared = []
         for name, value in self.inputs.items():
@@ -67,6 +83,14 @@ class Network:
             self.constants)
         sets = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
         return helper.make_model(graph, opset_imports=sets, ir_version=8)
+
+
+def read_by(node):
+    """Names of what a node reads, by itself or in its graphs."""
+    graphs = [a.g for a in node.attribute if a.HasField("g")]
+    inner = [n for graph in graphs for n in graph.node]
+    return {*node.input, *(name for n in inner for name in read_by(n)),
+            *(o.name for graph in graphs for o in graph.output)}
 
 
 def reduced(shape, axes, keep):
