@@ -12,6 +12,12 @@ Status check_wire_depth(int depth) {
 }
 
 std::optional<std::uint64_t> take_varint(ByteSpan& bytes) noexcept {
+  // Most keys, and sizes of names, take one byte.
+  if (!bytes.empty() && (bytes[0] & std::byte{0x80}) == std::byte{0}) {
+    const auto value = std::to_integer<std::uint64_t>(bytes[0]);
+    bytes = bytes.subspan(1);
+    return value;
+  }
   std::uint64_t value = 0;
   // Ten bytes of 7 bits hold 64; the bits of the tenth beyond them are dropped, as protobuf does.
   for (std::size_t i = 0; i < 10 && i < bytes.size(); ++i) {
