@@ -69,6 +69,24 @@ TEST(OnnxOutputShapes, WhatDoesNotFitIsAStatus) {
             Code::kMalformed);
 }
 
+TEST(OnnxOutputShapes, FromInputsTheyAreWhatFollowsWhateverTheFileSays) {
+  TestModel model;
+  model.input("x", {"n", 3}).input("m", {1}, ::onnx::TensorProto::INT64);
+  model.output("y", {8, 3}).output("z", {5});
+  model.node("Relu", {"x"}, {"y"});
+  model.node("Expand", {"x", "m"}, {"z"});
+  const std::string bytes = model.proto().SerializeAsString();
+  const auto found = [&](const std::map<std::string, Shape>& inputs) {
+    return shapes_from_inputs(as_byte_span(bytes), {}, inputs).value();
+  };
+  EXPECT_THAT(found({{"x", Shape{2, 3}}}), ElementsAre(Shape{2, 3}, std::nullopt));
+  EXPECT_THAT(found({{"x", Shape{Shape::kOpen, 3}}}), ElementsAre(std::nullopt, std::nullopt));
+  EXPECT_EQ(shapes_from_inputs(as_byte_span(bytes), {}, {{"x", Shape{2, 4}}}).error().code(),
+            Code::kShapeMismatch);
+  EXPECT_EQ(shapes_from_inputs(as_byte_span("no network"), {}, {}).error().code(),
+            Code::kMalformed);
+}
+
 TEST(OnnxImport, PartialInputsAreThoseThatAreNamed) {
   TestModel model;
   model.input("x", {2}).input("y", {2}).output("z", {2}).node("Add", {"x", "y"}, {"z"});

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "base/process/heap.h"
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
 #include "corelane/device/soonest_engine.h"
+#include "onnx/shape/onnx_output_shapes.h"
 #include "runtime/program/chain_load.h"
 #include "runtime/program/shape_choice.h"
 
@@ -85,6 +88,16 @@ std::string open_dimension(const ProgramDescription& description) {
 bool holds_values(const std::vector<IoEntry>& list) {
   return std::ranges::any_of(
       list, [](const IoEntry& io) { return !io.desc.value.empty() || io.desc.any_rank; });
+}
+
+/// Image::infer_outputs, of the network as it was given.
+std::function<std::vector<std::optional<Shape>>()> inferring(const ImageSource& source,
+                                                             std::map<std::string, Shape> inputs) {
+  const ByteSpan graph = source.given.empty() ? source.graph : source.given;
+  return [graph, constants = source.constants, inputs = std::move(inputs)] {
+    auto shapes = onnx::shapes_from_inputs(graph, constants, inputs);
+    return shapes ? std::move(*shapes) : std::vector<std::optional<Shape>>();
+  };
 }
 
 /// "f32", "f16+fast", ...: the part of a precompiled form's tag that names the options, and the
@@ -300,6 +313,8 @@ Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(const std::ve
   options.replicate_limit = copies;
   if (!source_.stages.empty()) return prepare_parts(device_, source_, description_, options);
   device::Image image = image_of(source_, description_);
+  if (source_.kind == "onnx")
+    image.infer_outputs = inferring(source_, shapes_by_name(description_, shapes));
   const std::size_t ending = precompiled_variant(options).size() + 1;
   // One form at most: the driver ignores a tag that is not its own.
   if (const PrecompiledForm* form = form_for(shapes)) {

@@ -182,6 +182,41 @@ TEST(OrtPlain, BeginsOptimisedWhereTheEngineKnowsAnOutputOnlyThen) {
   EXPECT_EQ(program->outputs()[0].shape, image.outputs[0].shape);
 }
 
+TEST(OrtPlain, BeginsPlainWhereTheSizesOfOutputsFollowFromTheInputs) {
+  std::string network;
+  device::Image image = late_shape_image(network, 1, 1);
+  image.infer_outputs = [] { return std::vector<std::optional<Shape>>{Shape{1, 2, 1}}; };
+  const auto program = prepare_ort(std::string(device::kSoonestEngine), image);
+  ASSERT_NE(program, nullptr);
+  EXPECT_TRUE(program->is_plain());
+  EXPECT_EQ(program->outputs()[0].shape, (Shape{1, 2, 1}));
+  const auto r = request(*program);
+  std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  std::vector<float> y(2);
+  ASSERT_TRUE(r->set_input(0, tensor_ref(x, {1, 6})).ok());
+  ASSERT_TRUE(r->set_output(0, tensor_ref(y, {1, 2, 1})).ok());
+  for (std::uint32_t i = 0; i < kRunsBeforeOptimising + 2; ++i) {
+    y = {0, 0};
+    ASSERT_TRUE(r->run(1).ok());
+    EXPECT_THAT(y, ElementsAre(14, 32));
+    if (i == kRunsBeforeOptimising) ASSERT_TRUE(program->reserve(1, 1).ok());
+  }
+  EXPECT_FALSE(program->is_plain());
+}
+
+TEST(OrtPlain, InferredSizesThatTheEngineKnowsOtherwiseAreNotTaken) {
+  for (const auto& inferred : {std::optional<Shape>(Shape{1, 2, 5}), std::optional<Shape>(Shape{2}),
+                               std::optional<Shape>()}) {
+    std::string network;
+    device::Image image = late_shape_image(network, 1, 1);
+    image.infer_outputs = [&] { return std::vector{inferred}; };
+    const auto program = prepare_ort(std::string(device::kSoonestEngine), image);
+    ASSERT_NE(program, nullptr);
+    EXPECT_FALSE(program->is_plain());
+    EXPECT_EQ(program->outputs()[0].shape, (Shape{1, 2, 1}));
+  }
+}
+
 TEST(OrtPlain, BeginsPlainWhereAnOutputIsKnownAfterARunAnyway) {
   std::string network;
   const device::Image image = late_shape_image(network, 0, -1);

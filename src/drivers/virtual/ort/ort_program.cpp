@@ -260,7 +260,22 @@ Status OrtProgram::describe_outputs(const PatchedModel& patched, OrtSession* ses
     CORELANE_TRY(library_.call<entry::AllocatorFree>(kWhat, Code::kInternal, library_.allocator(),
                                                      static_cast<void*>(name)));
   }
+  if (!knows_as_much(outputs_, image_.outputs, inputs_)) take_inferred_shapes();
   return {};
+}
+
+/// The engine does not infer some sizes that follow from the inputs, or those of operators that it
+/// has not folded.
+void OrtProgram::take_inferred_shapes() {
+  if (!image_.infer_outputs) return;
+  const auto inferred = image_.infer_outputs();
+  for (std::size_t i = 0; i < std::min(inferred.size(), outputs_.size()); ++i) {
+    TensorDesc& output = outputs_[i];
+    if (!inferred[i] || !output.value.empty()) continue;
+    if (!output.any_rank && !output.shape.accepts(*inferred[i])) continue;
+    output.shape = *inferred[i];
+    output.any_rank = false;
+  }
 }
 
 Result<OwnedSessionOptions> OrtProgram::options_for(const PatchedModel& patched,

@@ -101,6 +101,7 @@ class OrtProgram final : public device::LaneProgram,
   Status describe_output(const PatchedModel& patched, OrtSession* session, std::size_t index);
   /// Of an output of which the engine knows no rank.
   Shape shape_without_rank(std::size_t index) const;
+  void take_inferred_shapes();
   /// `alone`: what it packs of the weights goes with it.
   Result<OwnedSession> make_session(const PatchedModel& patched, const OrtSessionOptions* options,
                                     bool alone) const;
