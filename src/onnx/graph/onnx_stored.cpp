@@ -19,4 +19,14 @@ Result<bool> read_stored(ByteSpan graph, ByteSpan constants, ::onnx::ModelProto&
   return sorted;
 }
 
+Result<::onnx::ModelProto*> reread_stored(ByteSpan graph, google::protobuf::Arena& arena) {
+  auto* const model = google::protobuf::Arena::CreateMessage<::onnx::ModelProto>(&arena);
+  if (!model->ParseFromArray(graph.data(), static_cast<int>(graph.size())))
+    return error(Code::kMalformed, "a network of {} bytes: protobuf cannot read it", graph.size());
+  for_each_tensor(*model, [](::onnx::TensorProto& tensor) {
+    if (!is_external(tensor)) make_raw(tensor);
+  });
+  return model;
+}
+
 }  // namespace corelane::onnx

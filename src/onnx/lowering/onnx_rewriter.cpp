@@ -119,6 +119,11 @@ void Rewriter::learn_maker(const ::onnx::NodeProto& node) {
 
 Status Rewriter::run(::onnx::GraphProto& graph) {
   graph_ = &graph;
+  const auto nodes = static_cast<std::size_t>(graph.node_size());
+  const auto tensors = static_cast<std::size_t>(graph.initializer_size());
+  facts_.reserve(nodes + tensors + static_cast<std::size_t>(graph.input_size()));
+  tensors_.reserve(tensors);
+  makers_.reserve(nodes);
   for (const auto& t : graph.initializer()) {
     facts_.learn(t.name(), t, state_.constants);
     tensors_.emplace(t.name(), &t);

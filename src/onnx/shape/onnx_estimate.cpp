@@ -1,7 +1,5 @@
 #include "onnx/shape/onnx_estimate.h"
 
-#include <google/protobuf/arena.h>
-
 #include <algorithm>
 #include <limits>
 #include <string_view>
@@ -10,8 +8,8 @@
 #include "base/guard.h"
 #include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_graph.h"
+#include "onnx/graph/onnx_stored.h"
 #include "onnx/graph/onnx_tensor.h"
-#include "onnx/graph/onnx_walk.h"
 #include "onnx/infer/onnx_facts.h"
 #include "onnx/shape/onnx_freeze.h"
 #include "onnx/shape/onnx_work.h"
@@ -167,20 +165,14 @@ class GraphWalk {
 Result<RunEstimate> estimate_run(ByteSpan graph, ByteSpan constants,
                                  const std::map<std::string, Shape>& inputs) {
   return no_throw("the estimate of memory", [&]() -> Result<RunEstimate> {
-    // Messages of an arena are made and freed at once; half of the time went there.
     google::protobuf::Arena arena;
-    auto& model = *google::protobuf::Arena::CreateMessage<::onnx::ModelProto>(&arena);
-    if (!model.ParseFromArray(graph.data(), static_cast<int>(graph.size())))
-      return error(Code::kMalformed, "a network of {} bytes: protobuf cannot read it",
-                   graph.size());
+    CORELANE_ASSIGN(::onnx::ModelProto* const read, reread_stored(graph, arena));
+    ::onnx::ModelProto& model = *read;
     ImportOptions fixed;
     fixed.input_shapes.insert(inputs.begin(), inputs.end());
     // Shapes that do not fit are the engine's to refuse; the estimate is a lower bound without
     // them.
     static_cast<void>(freeze_dims(*model.mutable_graph(), fixed));
-    for_each_tensor(model, [](::onnx::TensorProto& tensor) {
-      if (!is_external(tensor)) make_raw(tensor);
-    });
     RunEstimate most;
     GraphWalk walk(model, constants, most);
     walk.walk(model.graph(), nullptr, sum(graph.size(), constants.size()));

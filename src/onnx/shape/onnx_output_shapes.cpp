@@ -58,11 +58,9 @@ Result<std::vector<std::optional<Shape>>> shapes_from_inputs(
     ByteSpan graph, ByteSpan constants, const std::map<std::string, Shape>& inputs) {
   using Found = std::vector<std::optional<Shape>>;
   return no_throw("the inference of shapes", [&]() -> Result<Found> {
-    const HeldModel held;
-    ::onnx::ModelProto& model = *held;
-    if (const auto stored = read_stored(graph, constants, model); !stored)
-      return error(stored.error());
-    ::onnx::GraphProto& own = *model.mutable_graph();
+    google::protobuf::Arena arena;
+    CORELANE_ASSIGN(::onnx::ModelProto* const model, reread_stored(graph, arena));
+    ::onnx::GraphProto& own = *model->mutable_graph();
     own.clear_value_info();
     for (auto& output : *own.mutable_output())
       if (output.type().has_tensor_type())
@@ -70,7 +68,7 @@ Result<std::vector<std::optional<Shape>>> shapes_from_inputs(
     ImportOptions options;
     options.input_shapes.insert(inputs.begin(), inputs.end());
     CORELANE_TRY(freeze_dims(own, options));
-    return outputs_of(model, constants);
+    return outputs_of(*model, constants);
   });
 }
 

@@ -20,9 +20,9 @@ Result<std::vector<std::vector<std::optional<Shape>>>> infer_output_shapes(
     ByteSpan graph, ByteSpan constants, std::span<const std::vector<Shape>> sets);
 
 /// The shapes of the network's outputs as they follow from its inputs and constants, whatever the
-/// file says of outputs and inner values, which may be wrong. `inputs`: shapes by name, for
-/// dimensions that are declared open. Nothing for an output of which a dimension does not follow.
-/// kMalformed, kShapeMismatch. Any thread.
+/// file says of outputs and inner values, which may be wrong. The segments as of estimate_run().
+/// `inputs`: shapes by name, for dimensions that are declared open. Nothing for an output of which
+/// a dimension does not follow. kMalformed, kShapeMismatch. Any thread.
 Result<std::vector<std::optional<Shape>>> shapes_from_inputs(
     ByteSpan graph, ByteSpan constants, const std::map<std::string, Shape>& inputs);
 
