@@ -56,6 +56,14 @@ class Descriptor {
   int fd_;
 };
 
+FileIdentity identity_of(const struct stat& info) {
+  const auto nanoseconds = [](const timespec& t) {
+    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+  };
+  return {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size),
+          nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)};
+}
+
 Status write_all(int fd, const fs::path& path, ByteSpan bytes) {
   const NoFileSizeSignal failure_instead;
   while (!bytes.empty()) {
@@ -156,11 +164,7 @@ Result<MappedFile> MappedFile::map(int fd, const fs::path& path) {
                  S_ISDIR(info.st_mode) ? "a directory" : "not a regular file");
   }
   MappedFile file;
-  const auto nanoseconds = [](const timespec& t) {
-    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-  };
-  file.identity_ = {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size),
-                    nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)};
+  file.identity_ = identity_of(info);
   file.names_ = info.st_nlink;
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size == 0) return file;
@@ -172,6 +176,38 @@ Result<MappedFile> MappedFile::map(int fd, const fs::path& path) {
 
 void MappedFile::Unmap::operator()(const std::byte* data) const noexcept {
   ::munmap(const_cast<std::byte*>(data), size);
+}
+
+Result<FileReader> FileReader::reopen(const MappedFile& mapped, const fs::path& path) {
+  FileReader file(::open(path.c_str(), kRead));
+  if (file.descriptor_ < 0) return error(os_failure("cannot open", path, errno));
+  struct stat info {};
+  if (::fstat(file.descriptor_, &info) != 0) return error(os_failure("cannot query", path, errno));
+  if (identity_of(info) != mapped.identity())
+    return error(Code::kCorrupted, "'{}' was replaced or written to while it is open",
+                 path.string());
+  return file;
+}
+
+FileReader::FileReader(FileReader&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+FileReader::~FileReader() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Status FileReader::read(std::uint64_t offset, MutableByteSpan to) const {
+  while (!to.empty()) {
+    const ssize_t n = ::pread(descriptor_, to.data(), to.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return {Code::kIo, fmt::format("cannot read: {}", reason(errno))};
+    if (n == 0)
+      return {Code::kCorrupted,
+              fmt::format("the file ends at byte {}: it became shorter while it is open", offset)};
+    offset += static_cast<std::uint64_t>(n);
+    to = to.subspan(static_cast<std::size_t>(n));
+  }
+  return {};
 }
 
 Result<ByteVector> read_file(const fs::path& path, std::size_t limit) {

@@ -84,6 +84,43 @@ TEST_F(FileTest, IdentityTellsAFileFromTheOneThatReplacesIt) {
   EXPECT_NE(second.identity(), MappedFile::open(path).value().identity());
 }
 
+TEST_F(FileTest, AReaderReadsWhatIsMapped) {
+  const fs::path path = folder_ / "x";
+  ASSERT_TRUE(write_file_atomic(path, as_byte_span("0123456789")).ok());
+  const MappedFile mapped = MappedFile::open(path).value();
+  const FileReader reader = FileReader::reopen(mapped, path).value();
+  ByteVector read(4);
+  ASSERT_TRUE(reader.read(3, read).ok());
+  EXPECT_EQ(as_string_view(read), "3456");
+  EXPECT_TRUE(reader.read(10, {}).ok());
+  const Status late = reader.read(7, read);
+  EXPECT_EQ(late.code(), Code::kCorrupted);
+  EXPECT_THAT(late.message(), HasSubstr("ends at byte 10"));
+}
+
+TEST_F(FileTest, AReaderIsOfTheFileThatIsMappedAlone) {
+  const fs::path path = folder_ / "x";
+  ASSERT_TRUE(write_file_atomic(path, as_byte_span("one")).ok());
+  const MappedFile mapped = MappedFile::open(path).value();
+  ASSERT_TRUE(write_file_atomic(path, as_byte_span("two")).ok());
+  const auto other = FileReader::reopen(mapped, path);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code(), Code::kCorrupted);
+  EXPECT_THAT(other.error().message(), HasSubstr(path.string()));
+  fs::remove(path);
+  EXPECT_EQ(FileReader::reopen(mapped, path).error().code(), Code::kNotFound);
+}
+
+TEST_F(FileTest, AReaderOfAFileThatBecameShorterFails) {
+  const fs::path path = folder_ / "x";
+  ASSERT_TRUE(write_file_atomic(path, as_byte_span("0123456789")).ok());
+  const MappedFile mapped = MappedFile::open(path).value();
+  const FileReader reader = FileReader::reopen(mapped, path).value();
+  ASSERT_EQ(::truncate(path.c_str(), 2), 0);
+  ByteVector read(4);
+  EXPECT_EQ(reader.read(0, read).code(), Code::kCorrupted);
+}
+
 TEST_F(FileTest, AnEmptyFileIsAnEmptySpan) {
   ASSERT_TRUE(write_file_atomic(folder_ / "empty", {}).ok());
   EXPECT_TRUE(MappedFile::open(folder_ / "empty").value().bytes().empty());

@@ -58,12 +58,10 @@ void add_standard_opset(::onnx::ModelProto& model) {
 }
 
 Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
-                                     const ImportOptions& options) {
+                                     const ImportOptions& options, ::onnx::ModelProto& model) {
   // Options before bytes: their errors cost nothing.
   CORELANE_TRY(check_options(options));
   CORELANE_TRY(check_deadline(options.deadline, "the model is read"));
-  const HeldModel held;
-  ::onnx::ModelProto& model = *held;
   CORELANE_TRY(parse_lending(bytes, model, external));
   ImportedModel imported;
   CORELANE_TRY(check_deadline(options.deadline, "the constants are read"));
@@ -103,8 +101,18 @@ ExternalData external_data_of(const std::filesystem::path& path, const ImportOpt
 
 Result<ImportedModel> import_from(ByteSpan model, ExternalData external,
                                   const ImportOptions& options) {
-  return no_throw("the import",
-                  [&] { return import_checked(model, std::move(external), options); });
+  std::shared_ptr<HeldModel> read;
+  return import_from(model, std::move(external), options, read);
+}
+
+Result<ImportedModel> import_from(ByteSpan model, ExternalData external,
+                                  const ImportOptions& options, std::shared_ptr<HeldModel>& read) {
+  return no_throw("the import", [&] {
+    auto held = std::make_shared<HeldModel>();
+    auto imported = import_checked(model, std::move(external), options, **held);
+    if (imported) read = std::move(held);
+    return imported;
+  });
 }
 
 }  // namespace onnx
@@ -117,7 +125,9 @@ Result<ImportedModel> import_onnx_file(const std::filesystem::path& path,
                                        const ImportOptions& options) {
   return no_throw("the import", [&]() -> Result<ImportedModel> {
     CORELANE_ASSIGN(const MappedFile file, MappedFile::open(path));
-    auto imported = onnx::import_from(file.bytes(), onnx::external_data_of(path, options), options);
+    onnx::ExternalData external = onnx::external_data_of(path, options);
+    external.read_model_from(file, path);
+    auto imported = onnx::import_from(file.bytes(), std::move(external), options);
     if (!imported) return error(imported.error().wrap(path.string()));
     return imported;
   });

@@ -43,16 +43,16 @@ class MergedConstants {
     }
     const std::size_t offset =
         (bytes_.size() + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
-    bytes_.resize(offset);
+    bytes_.resize(offset, std::byte{0});
     bytes_.insert(bytes_.end(), content.begin(), content.end());
     by_hash_.emplace(hash, Extent{offset, content.size()});
     return offset;
   }
 
-  ByteVector take() && { return std::move(bytes_); }
+  LargeBytes take() && { return std::move(bytes_); }
 
  private:
-  ByteVector bytes_;
+  LargeBytes bytes_;
   std::unordered_multimap<std::size_t, Extent> by_hash_;
 };
 
@@ -96,8 +96,8 @@ class ModelMerge {
 }  // namespace
 }  // namespace onnx
 
-Result<ByteVector> merge_constants(std::span<ImportedModel> models) {
-  return no_throw("merging constants", [&]() -> Result<ByteVector> {
+Result<LargeBytes> merge_constants(std::span<ImportedModel> models) {
+  return no_throw("merging constants", [&]() -> Result<LargeBytes> {
     std::size_t most = 0;
     for (const ImportedModel& model : models) most += model.constants.size() + 64;
     onnx::MergedConstants merged;
@@ -108,7 +108,7 @@ Result<ByteVector> merge_constants(std::span<ImportedModel> models) {
       for (LoweredGraph& form : model.lowered)
         if (!form.graph.empty()) CORELANE_TRY(merge.move(form.graph));
       // One model after the other, so that no more than one is held twice.
-      model.constants = ByteVector();
+      model.constants = LargeBytes();
     }
     return std::move(merged).take();
   });

@@ -74,6 +74,28 @@ class CORELANE_API MappedFile {
   std::uint64_t names_ = 0;
 };
 
+/// A second opening of a mapped file, for large copies: reading them takes less than touching their
+/// pages. Move-only. Any thread.
+class CORELANE_API FileReader {
+ public:
+  /// `path` again. kNotFound, kIo; kCorrupted when it is no longer the file that is mapped, or was
+  /// written to since.
+  static Result<FileReader> reopen(const MappedFile& mapped, const std::filesystem::path& path);
+  /// Takes the opening over.
+  FileReader(FileReader&& other) noexcept;
+  FileReader& operator=(FileReader&&) = delete;
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+  ~FileReader();
+
+  /// Fills `to` from `offset` on. kIo when the file cannot be read, kCorrupted when it ends before.
+  Status read(std::uint64_t offset, MutableByteSpan to) const;
+
+ private:
+  explicit FileReader(int descriptor) noexcept : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
 /// The whole file. At most `limit` bytes, otherwise kMalformed.
 CORELANE_API Result<ByteVector> read_file(const std::filesystem::path& path,
                                           std::size_t limit = SIZE_MAX);

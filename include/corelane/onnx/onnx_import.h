@@ -8,6 +8,7 @@
 
 #include "corelane/base/api.h"
 #include "corelane/base/bytes.h"
+#include "corelane/base/large_bytes.h"
 #include "corelane/base/status.h"
 #include "corelane/onnx/import_options.h"
 #include "corelane/onnx/onnx_lowering.h"
@@ -19,7 +20,7 @@ namespace corelane {
 struct ImportedModel {
   /// ONNX, the network as it was given; large initialisers are external ("corelane:constants").
   ByteVector graph;
-  ByteVector constants;               ///< Their bytes, each at a multiple of 64.
+  LargeBytes constants;               ///< Their bytes, each at a multiple of 64.
   std::vector<LoweredGraph> lowered;  ///< One for each of lowerings().
   ProgramDescription description;
 };
@@ -37,7 +38,7 @@ CORELANE_API Result<ImportedModel> import_onnx_file(const std::filesystem::path&
 /// at a multiple of 64. The graphs and lowered forms of `models` point into the result afterwards,
 /// and their own constants are gone; where it fails they are of no use any more. kMalformed (a
 /// model that import_onnx() did not make), kOutOfMemory. One thread at a time for a model.
-CORELANE_API Result<ByteVector> merge_constants(std::span<ImportedModel> models);
+CORELANE_API Result<LargeBytes> merge_constants(std::span<ImportedModel> models);
 /// A self-contained ONNX model (constants inlined again), for comparing against ONNX Runtime.
 CORELANE_API Result<ByteVector> inline_constants(ByteSpan graph, ByteSpan constants);
 

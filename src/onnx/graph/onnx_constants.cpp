@@ -1,5 +1,8 @@
 #include "onnx/graph/onnx_constants.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -33,13 +36,20 @@ void store(::onnx::TensorProto& tensor, ByteSpan bytes) {
   tensor.clear_data_location();
 }
 
-/// Returns the offset. The gap up to the alignment is zero.
-std::size_t append(::onnx::TensorProto& tensor, ByteSpan bytes, ByteVector& constants) {
+/// Room for `size` bytes at an aligned offset, which is returned; they have no values yet.
+std::size_t make_room(std::size_t size, LargeBytes& constants) {
   const std::size_t offset = aligned(constants.size());
-  constants.resize(offset);
-  constants.insert(constants.end(), bytes.begin(), bytes.end());
-  refer(tensor, offset, bytes.size());
+  constants.resize(offset, std::byte{0});
+  constants.resize(offset + size);
   return offset;
+}
+
+/// The bytes of the message itself.
+void move_out(::onnx::TensorProto& tensor, LargeBytes& constants) {
+  const ByteSpan bytes = as_byte_span(tensor.raw_data());
+  const std::size_t offset = make_room(bytes.size(), constants);
+  std::ranges::copy(bytes, constants.data() + offset);
+  refer(tensor, offset, bytes.size());
 }
 
 /// Bytes of external files, by address and length: tensors that share them share the constants.
@@ -85,38 +95,41 @@ Result<std::size_t> size_of_constants(::onnx::ModelProto& model, ExternalData& e
 
 }  // namespace
 
-Result<ByteVector> take_constants(::onnx::ModelProto& model, ExternalData& external) {
+Result<LargeBytes> take_constants(::onnx::ModelProto& model, ExternalData& external) {
   CORELANE_ASSIGN(const std::size_t total, size_of_constants(model, external));
   // In one piece: growing would hold the constants twice.
-  ByteVector constants;
+  LargeBytes constants;
   try {
     constants.reserve(total);
   } catch (const std::bad_alloc&) {
     return error(Code::kOutOfMemory, "no memory for {} bytes of constants", total);
   }
+  std::map<Slice, std::size_t> offsets;
+  const auto take_external = [&](::onnx::TensorProto& tensor) -> Status {
+    CORELANE_ASSIGN(const ByteSpan bytes, external.bytes_of(tensor));
+    if (bytes.size() < kExternalFrom) {
+      store(tensor, bytes);
+      return {};
+    }
+    const auto [known, is_new] = offsets.try_emplace({bytes.data(), bytes.size()});
+    if (is_new) {
+      known->second = make_room(bytes.size(), constants);
+      CORELANE_TRY(external.copy(bytes, constants.data() + known->second)
+                       .wrap(fmt::format("tensor '{}'", tensor.name())));
+    }
+    refer(tensor, known->second, bytes.size());
+    return {};
+  };
   // for_each_tensor goes on to the end: after an error the rest does nothing.
   Status status;
-  std::map<Slice, std::size_t> offsets;
   for_each_tensor(model, [&](::onnx::TensorProto& tensor) {
     if (!status.ok()) return;
-    if (!is_external(tensor)) {
-      make_raw(tensor);
-      if (tensor.raw_data().size() >= kExternalFrom)
-        append(tensor, as_byte_span(tensor.raw_data()), constants);
+    if (is_external(tensor)) {
+      status = take_external(tensor);
       return;
     }
-    const auto bytes = external.bytes_of(tensor);
-    if (!bytes) {  // The file changed since it was checked.
-      status = bytes.error();
-    } else if (bytes->size() >= kExternalFrom) {
-      const Slice slice{bytes->data(), bytes->size()};
-      if (const auto known = offsets.find(slice); known != offsets.end())
-        refer(tensor, known->second, bytes->size());
-      else
-        offsets[slice] = append(tensor, *bytes, constants);
-    } else {
-      store(tensor, *bytes);
-    }
+    make_raw(tensor);
+    if (tensor.raw_data().size() >= kExternalFrom) move_out(tensor, constants);
   });
   CORELANE_TRY(status);
   return constants;

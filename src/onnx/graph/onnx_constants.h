@@ -2,6 +2,7 @@
 #pragma once
 
 #include "corelane/base/bytes.h"
+#include "corelane/base/large_bytes.h"
 #include "corelane/base/status.h"
 #include "onnx/graph/onnx_external.h"
 #include "onnx/graph/onnx_proto.h"
@@ -13,7 +14,7 @@ namespace corelane::onnx {
 /// graph; those that share their bytes of a file share the constants. kUnsupportedModel when
 /// overlaps make more of the files than they hold. Each tensor's memory is freed as soon as it is
 /// copied.
-Result<ByteVector> take_constants(::onnx::ModelProto& model, ExternalData& external);
+Result<LargeBytes> take_constants(::onnx::ModelProto& model, ExternalData& external);
 
 /// Makes the tensor an external one without data of its own.
 void refer_to(::onnx::TensorProto& tensor, const char* location, std::size_t offset,

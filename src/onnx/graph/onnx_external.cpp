@@ -1,6 +1,7 @@
 #include "onnx/graph/onnx_external.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "onnx/graph/onnx_proto.h"
 #include "onnx/graph/onnx_tensor.h"
@@ -102,6 +103,22 @@ Result<const MappedFile*> ExternalData::open(const std::string& location,
 void ExternalData::lend(ByteSpan model) {
   lent_ = model;
   size_of_files_ += model.size();
+}
+
+void ExternalData::read_model_from(const MappedFile& mapped, const fs::path& path) {
+  // Where it was replaced, the bytes that are mapped are copied.
+  if (auto file = FileReader::reopen(mapped, path)) model_.emplace(std::move(*file));
+}
+
+Status ExternalData::copy(ByteSpan bytes, std::byte* to) {
+  // Smaller ones are copied before the system has been asked.
+  constexpr std::size_t kReadFrom = std::size_t{64} << 10;
+  const bool of_model =
+      !lent_.empty() && bytes.data() >= lent_.data() && bytes.data() < lent_.data() + lent_.size();
+  if (of_model && model_ && bytes.size() >= kReadFrom)
+    return model_->read(static_cast<std::size_t>(bytes.data() - lent_.data()), {to, bytes.size()});
+  std::ranges::copy(bytes, to);
+  return {};
 }
 
 Result<ByteSpan> ExternalData::file(const std::string& location) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "corelane/base/bytes.h"
@@ -34,6 +35,11 @@ class ExternalData {
   /// Tensors at kLentLocation lie in `model`, the bytes of the model itself, which must live as
   /// long as this object is used.
   void lend(ByteSpan model);
+  /// The file `path`, of which `mapped` is and which holds the model: large copies are read from
+  /// it.
+  void read_model_from(const MappedFile& mapped, const std::filesystem::path& path);
+  /// Copies bytes that bytes_of() gave, or a part of them. kIo, kCorrupted (written to meanwhile).
+  Status copy(ByteSpan bytes, std::byte* to);
   /// Bytes of the files opened so far and of `model`, each counted once however it is named.
   std::size_t size_of_files() const { return size_of_files_; }
 
@@ -48,6 +54,7 @@ class ExternalData {
   std::map<std::string, const MappedFile*> by_location_;
   std::size_t size_of_files_ = 0;
   ByteSpan lent_;
+  std::optional<FileReader> model_;
 };
 
 }  // namespace corelane::onnx

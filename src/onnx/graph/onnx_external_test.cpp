@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <fstream>
+#include <numeric>
 #include <thread>
 
+#include "onnx/onnx_import_from.h"
 #include "onnx/onnx_test_model.h"
 
 namespace corelane::onnx {
@@ -66,7 +68,48 @@ TEST_F(OnnxExternal, FileBesideTheModelIsTaken) {
   write_weights(root_ / "model" / "w.bin");
   const auto imported = import(model("w.bin"));
   ASSERT_TRUE(imported) << imported.error().to_string();
-  EXPECT_EQ(imported->constants, ByteVector(2048, std::byte{1}));
+  EXPECT_EQ(imported->constants, LargeBytes(2048, std::byte{1}));
+}
+
+TEST_F(OnnxExternal, LargeWeightsOfTheModelItselfAreReadFromItsFile) {
+  constexpr std::int64_t kFloats = 50'000;
+  std::vector<double> values(kFloats);
+  std::iota(values.begin(), values.end(), 1.0);
+  TestModel m;
+  m.input("x", {kFloats}).output("y", {kFloats}).floats("w", {kFloats}, values);
+  m.node("Add", {"x", "w"}, {"y"});
+  const ByteVector bytes = m.bytes();
+  const auto of_file = import(m);
+  const auto of_memory = import_onnx(bytes);
+  ASSERT_TRUE(of_file) << of_file.error().to_string();
+  EXPECT_EQ(of_file->constants.size(), kFloats * sizeof(float));
+  EXPECT_EQ(of_file->constants, of_memory->constants);
+
+  const fs::path path = root_ / "model" / "m.onnx";
+  const MappedFile mapped = MappedFile::open(path).value();
+  ExternalData external = external_data_of(path, {});
+  external.lend(mapped.bytes());
+  external.read_model_from(mapped, path);
+  LargeBytes copy(bytes.size());
+  ASSERT_TRUE(external.copy(mapped.bytes(), copy.data()).ok());
+  EXPECT_EQ(as_string_view(copy), as_string_view(bytes));
+  // Reading the pages that are mapped would end the process.
+  ASSERT_EQ(::truncate(path.c_str(), 100), 0);
+  EXPECT_EQ(external.copy(mapped.bytes(), copy.data()).code(), Code::kCorrupted);
+}
+
+TEST_F(OnnxExternal, AModelWhoseFileWasReplacedIsTakenAsItWasMapped) {
+  const fs::path path = root_ / "model" / "m.onnx";
+  write(path, ByteVector(100'000, std::byte{1}));
+  const MappedFile mapped = MappedFile::open(path).value();
+  fs::remove(path);
+  write(path, ByteVector(100'000, std::byte{2}));
+  ExternalData external = external_data_of(path, {});
+  external.lend(mapped.bytes());
+  external.read_model_from(mapped, path);
+  LargeBytes copy(100'000);
+  ASSERT_TRUE(external.copy(mapped.bytes(), copy.data()).ok());
+  EXPECT_EQ(copy, LargeBytes(100'000, std::byte{1}));
 }
 
 TEST_F(OnnxExternal, PathsOutsideTheFolderAreRefused) {
@@ -142,7 +185,7 @@ TEST_F(OnnxExternal, AFileThatIsExchangedForALinkDoesNotLeaveTheFolder) {
   });
   for (int i = 0; i < 500; ++i) {
     const auto imported = import_onnx_file(root_ / "model" / "m.onnx");
-    if (imported) EXPECT_EQ(imported->constants, ByteVector(2048, std::byte{1}));
+    if (imported) EXPECT_EQ(imported->constants, LargeBytes(2048, std::byte{1}));
   }
   ended = true;
   exchanges.join();

@@ -8,6 +8,7 @@
 #include "base/guard.h"
 #include "onnx/check/onnx_check.h"
 #include "onnx/graph/onnx_graph.h"
+#include "onnx/graph/onnx_held_model.h"
 #include "onnx/graph/onnx_stored.h"
 #include "onnx/graph/onnx_tensor.h"
 #include "onnx/infer/onnx_facts.h"
@@ -160,24 +161,38 @@ class GraphWalk {
   Work work_;
 };
 
+RunEstimate estimate_of(::onnx::ModelProto& model, std::size_t size, ByteSpan constants,
+                        const std::map<std::string, Shape>& inputs) {
+  ImportOptions fixed;
+  fixed.input_shapes.insert(inputs.begin(), inputs.end());
+  // Shapes that do not fit are the engine's to refuse; the estimate is a lower bound without them.
+  static_cast<void>(freeze_dims(*model.mutable_graph(), fixed));
+  RunEstimate most;
+  GraphWalk walk(model, constants, most);
+  walk.walk(model.graph(), nullptr, sum(size, constants.size()));
+  most.steps = walk.work().steps();
+  return most;
+}
+
+constexpr const char* kEstimate = "the estimate of memory";
+
 }  // namespace
 
 Result<RunEstimate> estimate_run(ByteSpan graph, ByteSpan constants,
                                  const std::map<std::string, Shape>& inputs) {
-  return no_throw("the estimate of memory", [&]() -> Result<RunEstimate> {
+  return no_throw(kEstimate, [&]() -> Result<RunEstimate> {
     google::protobuf::Arena arena;
-    CORELANE_ASSIGN(::onnx::ModelProto* const read, reread_stored(graph, arena));
-    ::onnx::ModelProto& model = *read;
-    ImportOptions fixed;
-    fixed.input_shapes.insert(inputs.begin(), inputs.end());
-    // Shapes that do not fit are the engine's to refuse; the estimate is a lower bound without
-    // them.
-    static_cast<void>(freeze_dims(*model.mutable_graph(), fixed));
-    RunEstimate most;
-    GraphWalk walk(model, constants, most);
-    walk.walk(model.graph(), nullptr, sum(graph.size(), constants.size()));
-    most.steps = walk.work().steps();
-    return most;
+    CORELANE_ASSIGN(::onnx::ModelProto* const model, reread_stored(graph, arena));
+    return estimate_of(*model, graph.size(), constants, inputs);
+  });
+}
+
+Result<RunEstimate> estimate_run(std::shared_ptr<HeldModel> graph, std::size_t size,
+                                 ByteSpan constants, const std::map<std::string, Shape>& inputs) {
+  return no_throw(kEstimate, [&]() -> Result<RunEstimate> {
+    // Here, so that it is left where it is after an exception.
+    const std::shared_ptr<HeldModel> held = std::move(graph);
+    return estimate_of(**held, size, constants, inputs);
   });
 }
 

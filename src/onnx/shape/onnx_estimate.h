@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,8 @@
 #include "corelane/tensor/shape.h"
 
 namespace corelane::onnx {
+
+class HeldModel;
 
 /// Of memory a lower bound, for engines that compute one node after the other. Open dimensions of
 /// inputs count as 1, and values whose sizes come with a run as nothing.
@@ -31,5 +34,9 @@ struct RunEstimate {
 /// where these have open dimensions. kMalformed, kOutOfMemory. Any thread.
 Result<RunEstimate> estimate_run(ByteSpan graph, ByteSpan constants,
                                  const std::map<std::string, Shape>& inputs = {});
+
+/// The same of a graph of `size` bytes that an import has read, whose shapes this may change.
+Result<RunEstimate> estimate_run(std::shared_ptr<HeldModel> graph, std::size_t size,
+                                 ByteSpan constants, const std::map<std::string, Shape>& inputs);
 
 }  // namespace corelane::onnx

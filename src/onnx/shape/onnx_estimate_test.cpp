@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "onnx/graph/onnx_held_model.h"
+#include "onnx/onnx_import_from.h"
 #include "onnx/onnx_test_model.h"
 
 namespace corelane::onnx {
@@ -17,6 +19,26 @@ RunEstimate estimate_of(const TestModel& model) {
   RunEstimate estimate = found.value_or(RunEstimate());
   estimate.bytes -= std::min<std::uint64_t>(estimate.bytes, bytes.size());
   return estimate;
+}
+
+TEST(OnnxEstimate, WhatAnImportHasReadIsNotReadAgain) {
+  TestModel m;
+  m.input("x", {-1, 3}).output("y", {-1, 3});
+  m.node("Relu", {"x"}, {"a"});
+  m.node("Relu", {"a"}, {"y"});
+  const ByteVector bytes = m.bytes();
+  std::shared_ptr<HeldModel> read;
+  const auto imported = import_from(bytes, external_data_of({}, {}), {}, read);
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  ASSERT_NE(read, nullptr);
+  const ByteSpan graph = imported->graph;
+  const std::map<std::string, Shape> shapes = {{"x", Shape{100, 3}}};
+  const auto again = estimate_run(graph, {}, shapes).value();
+  const auto once = estimate_run(read, graph.size(), {}, shapes).value();
+  EXPECT_EQ(once.bytes, again.bytes);
+  EXPECT_EQ(once.steps, again.steps);
+  EXPECT_EQ(once.node, again.node);
+  EXPECT_GT(once.bytes, 2400U);
 }
 
 TEST(OnnxEstimate, CountsWhatIsNeededAtTheSameTime) {

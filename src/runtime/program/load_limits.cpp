@@ -91,10 +91,15 @@ std::vector<Shape> everyday_shapes(std::vector<Shape> shapes) {
 Result<std::optional<std::uint64_t>> check_network(const ImageSource& source,
                                                    const std::string& program,
                                                    const std::map<std::string, Shape>& inputs,
-                                                   const LoadOptions& options) {
+                                                   const LoadOptions& options,
+                                                   std::shared_ptr<onnx::HeldModel> read) {
   if (source.kind != "onnx") return std::nullopt;
   const std::uint64_t allowed = memory_allowed(options);
-  CORELANE_ASSIGN(const auto need, onnx::estimate_run(source.graph, source.constants, inputs));
+  const auto estimated =
+      read == nullptr
+          ? onnx::estimate_run(source.graph, source.constants, inputs)
+          : onnx::estimate_run(std::move(read), source.graph.size(), source.constants, inputs);
+  CORELANE_ASSIGN(const auto need, estimated);
   if (need.bytes <= allowed) return need.steps;
   const std::string where =
       need.node.empty() ? std::string()
@@ -112,15 +117,15 @@ Result<std::optional<std::uint64_t>> check_network(const ImageSource& source,
 }  // namespace
 
 Result<KnownWork> check_memory(const ImageSource& source, const ProgramDescription& description,
-                               const LoadOptions& options) {
+                               const LoadOptions& options, std::shared_ptr<onnx::HeldModel> read) {
   for (const StageSource& stage : source.stages)
-    if (auto fits = check_network(stage.image, stage.name, {}, options); !fits)
+    if (auto fits = check_network(stage.image, stage.name, {}, options, nullptr); !fits)
       return error(std::move(fits).error());
   KnownWork work;
   work.shapes = largest_shapes(description);
   work.of_all = all_static(work.shapes);
   const auto check = [&](const std::map<std::string, Shape>& shapes) {
-    return check_network(source, description.name, shapes, options);
+    return check_network(source, description.name, shapes, options, std::exchange(read, nullptr));
   };
   if (!work.of_all) {
     work.shapes = everyday_shapes(std::move(work.shapes));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,10 @@
 #include "corelane/runtime/load_options.h"
 #include "corelane/tensor/shape.h"
 #include "runtime/program/image_source.h"
+
+namespace corelane::onnx {
+class HeldModel;
+}
 
 namespace corelane::runtime {
 
@@ -35,8 +40,10 @@ Status late(const Status& failure, const std::string& name, const LoadOptions& o
 /// largest of its shape sets, the largest batch of its range, else the declared ones. The message
 /// names the node that needs the most. Images of other kinds pass; of a chain, the declared shapes
 /// count, open dimensions as 1. Returns the work of a run with these shapes; of open dimensions it
-/// assumes everyday sizes, 1 for the batch and 64 for others.
+/// assumes everyday sizes: 1 for the batch, 64 for others. `read`: what
+/// the source's network says, where an import has just read it; null otherwise.
 Result<KnownWork> check_memory(const ImageSource& source, const ProgramDescription& description,
-                               const LoadOptions& options);
+                               const LoadOptions& options,
+                               std::shared_ptr<onnx::HeldModel> read = nullptr);
 
 }  // namespace corelane::runtime

@@ -71,10 +71,11 @@ struct Wishes {
 /// Prepares `source` on the device; the state is complete after it.
 Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device> device,
                                                  ProgramDescription description, ImageSource source,
-                                                 const Wishes& wishes) {
+                                                 const Wishes& wishes,
+                                                 std::shared_ptr<onnx::HeldModel> read = nullptr) {
   const LoadOptions& options = wishes.options;
   CORELANE_TRY(take_batch_range(options.batch_range, description));
-  CORELANE_ASSIGN(const auto work, check_memory(source, description, options));
+  CORELANE_ASSIGN(const auto work, check_memory(source, description, options, std::move(read)));
   CORELANE_TRY(check_deadline(options.import.deadline, "the device's engine prepares the network"));
   const std::shared_ptr<ProgramState> state(new ProgramState, &LateEnds::end);
   state->device = std::move(device);
@@ -269,12 +270,15 @@ CacheEntry entry_of(const LoadInput& input, onnx::ExternalData& external,
 }
 
 /// A model that was just imported, as the device takes it: its network, or a whole program file.
+/// `read`: as of import_from().
 Result<std::shared_ptr<ProgramState>> load_imported(
     const std::shared_ptr<const ImportedModel>& model, std::shared_ptr<device::Device> device,
-    const std::string& name, const LoadOptions& options) {
+    const std::string& name, const LoadOptions& options, std::shared_ptr<onnx::HeldModel> read) {
   if (takes(device->info(), "onnx")) {
     ImageSource source = network_source(model, device->info());
-    return make_state(std::move(device), model->description, std::move(source), {options});
+    if (!source.given.empty()) read.reset();  // The device gets another form of it.
+    return make_state(std::move(device), model->description, std::move(source), {options},
+                      std::move(read));
   }
   CORELANE_ASSIGN(ByteVector bytes, file_of(*model, {}));
   const auto keep = std::make_shared<const ByteVector>(std::move(bytes));
@@ -416,16 +420,22 @@ Result<std::shared_ptr<ProgramState>> load_onnx(const LoadInput& input,
               state.error().to_string());
   }
   // Of the bytes that the key is of: the files may be others by now.
-  auto imported = onnx::import_from(input.bytes, std::move(external), options.import);
+  if (input.mapped != nullptr) external.read_model_from(*input.mapped, input.path);
+  std::shared_ptr<onnx::HeldModel> read;
+  auto imported = onnx::import_from(input.bytes, std::move(external), options.import, read);
   if (!imported)
     return error(input.path.empty() ? imported.error()
                                     : imported.error().wrap(input.path.string()));
   auto model = std::make_shared<const ImportedModel>(std::move(*imported));
   // From its entry, as in later processes: the constants lie in the file then, and not on the heap.
   const auto file = stored(entry, *model);
-  if (file != nullptr) model.reset();
+  if (file != nullptr) {
+    model.reset();
+    read.reset();
+  }
   auto state = file != nullptr ? load_stored(entry, file, std::move(device), input.name(), options)
-                               : load_imported(model, std::move(device), input.name(), options);
+                               : load_imported(model, std::move(device), input.name(), options,
+                                               std::move(read));
   if (state) time_engines(**state, options, verdict_keeper(entry, *(*state)->executables));
   return state;
 }
