@@ -1,6 +1,7 @@
 #include "drivers/virtual/common/onnx_patch.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -54,7 +55,8 @@ class Patcher {
   /// The mark is looked for in all of the bytes: a text in a place that is not parsed may be read
   /// by the engine.
   Result<PatchedModel> run() {
-    if (as_string_view(image_.bytes).find(kMemoryMark) != std::string_view::npos)
+    if (::memmem(image_.bytes.data(), image_.bytes.size(), kMemoryMark.data(),
+                 kMemoryMark.size()) != nullptr)
       return error(Code::kMalformed,
                    "the network names addresses of memory ('{}') as the place of its constants; a "
                    "device takes '{}' only, import the model first",
