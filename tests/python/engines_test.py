@@ -103,6 +103,32 @@ class Processes(unittest.TestCase):
         for order in (parts, parts[::-1]):
             self.assertEqual(self.run_code(begin + "".join(order) + textwrap.dedent(end)), "alike\n")
 
+    def test_it_works_where_the_process_has_opened_the_same_library_before(self):
+        """Whoever makes the library's environment first decides on its threads."""
+        printed = self.run_code("""
+            import ctypes, glob, os
+            import onnxruntime
+            folder = os.path.join(os.path.dirname(onnxruntime.__file__), "capi")
+            library = ctypes.CDLL(glob.glob(folder + "/libonnxruntime.so*")[0])
+            class Base(ctypes.Structure):
+                _fields_ = [("get_api", ctypes.CFUNCTYPE(ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint32))]
+            library.OrtGetApiBase.restype = ctypes.POINTER(Base)
+            table = library.OrtGetApiBase().contents.get_api(17)
+            create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p,
+                                      ctypes.POINTER(ctypes.c_void_p))(table[3])  # CreateEnv
+            environment = ctypes.c_void_p()
+            assert create(3, b"test", ctypes.byref(environment)) is None
+            import corelane, numpy as np
+            session = corelane.InferenceSession("tree.onnx")
+            feed = {"x": np.array([[1, 0.5, 2], [0, 0.75, -1]], np.float32)}
+            theirs = onnxruntime.InferenceSession("tree.onnx", providers=["CPUExecutionProvider"])
+            for _ in range(6):
+                for a, b in zip(session.run(None, feed), theirs.run(None, feed), strict=True):
+                    assert np.array_equal(a, b)
+            print("alike")
+        """)
+        self.assertEqual(printed, "alike\n")
+
     def test_it_is_not_opened_where_nothing_needs_it(self):
         printed = self.run_code("""
             import corelane, numpy as np

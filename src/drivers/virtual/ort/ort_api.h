@@ -21,6 +21,7 @@ struct OrtAllocator;
 struct OrtTypeInfo;
 struct OrtTensorTypeAndShapeInfo;
 struct OrtPrepackedWeightsContainer;
+struct OrtThreadingOptions;
 struct OrtCustomOpDomain;
 struct OrtKernelInfo;
 struct OrtKernelContext;
@@ -51,6 +52,10 @@ enum OrtLoggingLevel : int {
 enum GraphOptimizationLevel : int {
   ORT_DISABLE_ALL = 0,
   ORT_ENABLE_ALL = 99,
+};
+enum ExecutionMode : int {
+  ORT_SEQUENTIAL = 0,
+  ORT_PARALLEL = 1,
 };
 enum OrtAllocatorType : int { OrtDeviceAllocator = 0, OrtArenaAllocator = 1 };
 enum OrtMemType : int { OrtMemTypeDefault = 0 };

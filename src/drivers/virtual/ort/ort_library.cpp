@@ -118,6 +118,8 @@ Status OrtLibrary::failure(OrtStatus* status, std::string_view what, Code code) 
   return failed;
 }
 
+using OwnedThreading = OrtOwned<OrtThreadingOptions, entry::ReleaseThreadingOptions>;
+
 /// Fills in what the class keeps private.
 struct OrtLibraryMaker {
   static Result<const OrtLibrary*> make() {
@@ -142,9 +144,16 @@ struct OrtLibraryMaker {
  private:
   static Status fill(OrtLibrary& library) {
     constexpr std::string_view kWhat = "starting ONNX Runtime";
-    CORELANE_TRY(library.call<entry::CreateEnvWithCustomLogger>(
+    // Pools of no threads but the caller's. Plain sessions use them; others have their own.
+    CORELANE_ASSIGN(const auto pools, (make_owned<OwnedThreading, entry::CreateThreadingOptions>(
+                                          library, kWhat, Code::kEngineFailed)));
+    CORELANE_TRY(library.call<entry::SetGlobalIntraOpNumThreads>(kWhat, Code::kEngineFailed,
+                                                                 pools.get(), 1));
+    CORELANE_TRY(library.call<entry::SetGlobalInterOpNumThreads>(kWhat, Code::kEngineFailed,
+                                                                 pools.get(), 1));
+    CORELANE_TRY(library.call<entry::CreateEnvWithCustomLoggerAndGlobalThreadPools>(
         kWhat, Code::kEngineFailed, &write_log, nullptr, ORT_LOGGING_LEVEL_WARNING, "corelane",
-        &library.environment_));
+        static_cast<const OrtThreadingOptions*>(pools.get()), &library.environment_));
     CORELANE_TRY(library.call<entry::DisableTelemetryEvents>(kWhat, Code::kEngineFailed,
                                                              library.environment_));
     CORELANE_TRY(library.call<entry::CreateCpuMemoryInfo>(

@@ -147,6 +147,25 @@ TEST(OrtPlain, BeginsPlainWhereAConvolutionHasManyWeightsForASmallPicture) {
   EXPECT_FALSE(prepare_heavy({-1, 3, -1, -1})->is_plain());
 }
 
+TEST(OrtPlain, BeginsOptimisedWhereAConvolutionReadsALongSound) {
+  const auto begins_plain = [](std::int64_t batch, std::int64_t length) {
+    const std::string network = NetworkBuilder()
+                                    .input("x", {batch, 1, length})
+                                    .floats("w", {1, 1, 1}, {2})
+                                    .node("Conv", {"x", "w"}, {"y"})
+                                    .output("y", {batch, 1, length})
+                                    .bytes();
+    const auto program = prepare_ort(std::string(device::kSoonestEngine), onnx_image(network));
+    return program != nullptr && program->is_plain();
+  };
+  EXPECT_TRUE(begins_plain(1, 1 << 16));
+  EXPECT_TRUE(begins_plain(-1, 1 << 16));
+  EXPECT_TRUE(begins_plain(-1, -1));
+  EXPECT_FALSE(begins_plain(1, (1 << 16) + 1));
+  EXPECT_FALSE(begins_plain(-1, (1 << 16) + 1));
+  EXPECT_FALSE(begins_plain(-1, std::int64_t{1} << 40));
+}
+
 /// A network of which the engine knows the shape of the output, {first, 2, 1}, once it is
 /// optimised: it does not follow a shape through Max.
 device::Image late_shape_image(std::string& network, std::int64_t rows, std::int64_t first) {
