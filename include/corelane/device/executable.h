@@ -58,6 +58,9 @@ struct Image {
   /// prepared with; nothing for one of which a dimension does not follow. It reads the network
   /// anew, some 3 ms for 1000 nodes; empty: nobody knows. Any thread, while keep_alive lives.
   std::function<std::vector<std::optional<Shape>>()> infer_outputs;
+  /// What a run computes (Program::work()), open dimensions counted as sizes of everyday use;
+  /// empty: not known.
+  std::optional<std::uint64_t> steps;
 };
 
 struct PrepareOptions {

@@ -81,6 +81,7 @@ device::Image image_of(const ImageSource& source) {
   image.keep_alive = owner_of(source);
   image.given = source.given;
   image.unfit = source.unfit;
+  image.steps = source.steps;
   image.immutable = source.immutable;
   image.intact = source.intact;
   return image;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,9 +51,10 @@ struct ImageSource {
   bool declares = true;
   /// As device::Image::immutable.
   bool immutable = false;
-  ByteSpan given;                  ///< As device::Image::given.
-  std::string unfit;               ///< As device::Image::unfit.
-  std::function<Status()> intact;  ///< As device::Image::intact.
+  ByteSpan given;                      ///< As device::Image::given.
+  std::string unfit;                   ///< As device::Image::unfit.
+  std::optional<std::uint64_t> steps;  ///< As device::Image::steps.
+  std::function<Status()> intact;      ///< As device::Image::intact.
   /// The parts of an image of kind kChainImage.
   std::vector<StageSource> stages;
 };

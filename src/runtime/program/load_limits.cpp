@@ -78,12 +78,14 @@ Status late(const Status& failure, const std::string& name, const LoadOptions& o
 namespace {
 
 /// Open dimensions counted as sizes of everyday use, so that the work of many a first run is known:
-/// the batch as 1, others as 64.
+/// the batch as 1, height and width of a picture as 320, others as 64.
 std::vector<Shape> everyday_shapes(std::vector<Shape> shapes) {
-  constexpr std::int64_t kEveryday = 64;
-  for (Shape& shape : shapes)
+  for (Shape& shape : shapes) {
+    const bool is_picture = shape.rank() == 4;
     for (std::size_t i = 0; i < shape.rank(); ++i)
-      if (shape[i] == Shape::kOpen) shape[i] = i == 0 && shape.rank() > 1 ? 1 : kEveryday;
+      if (shape[i] == Shape::kOpen)
+        shape[i] = i == 0 && shape.rank() > 1 ? 1 : is_picture && i > 1 ? 320 : 64;
+  }
   return shapes;
 }
 

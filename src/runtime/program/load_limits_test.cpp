@@ -97,6 +97,16 @@ TEST(LoadLimits, ALoadTellsTheWorkOfTheLargestShapes) {
   EXPECT_EQ(Program().work(), std::nullopt);
 }
 
+TEST(LoadLimits, HeightAndWidthOfAPictureCountAs320) {
+  LoadOptions any = options();
+  any.on = std::make_shared<testing::FakeDevice>(testing::one_in_one_out(Shape{-1, 3, -1, -1}));
+  const std::string model =
+      testing::relu_model({std::string("n"), 3, std::string("h"), std::string("w")});
+  const Program program = Program::load(as_byte_span(model), any).value();
+  EXPECT_EQ(program.work(std::vector{Shape{1, 3, 48, 320}}), 2U * 3 * 320 * 320 * 8);
+  EXPECT_EQ(program.work(std::vector{Shape{1, 3, 321, 5}}), 2U * 3 * 321 * 5 * 8);
+}
+
 /// Otherwise the first run would look at all nodes again.
 TEST(LoadLimits, TheWorkOfSizesOfEverydayUseIsKnownFromTheLoad) {
   LoadOptions any = options();

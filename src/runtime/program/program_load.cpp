@@ -76,6 +76,7 @@ Result<std::shared_ptr<ProgramState>> make_state(std::shared_ptr<device::Device>
   const LoadOptions& options = wishes.options;
   CORELANE_TRY(take_batch_range(options.batch_range, description));
   CORELANE_ASSIGN(const auto work, check_memory(source, description, options, std::move(read)));
+  source.steps = work.steps;
   CORELANE_TRY(check_deadline(options.import.deadline, "the device's engine prepares the network"));
   const std::shared_ptr<ProgramState> state(new ProgramState, &LateEnds::end);
   state->device = std::move(device);

@@ -166,6 +166,24 @@ TEST(OrtPlain, BeginsOptimisedWhereAConvolutionReadsALongSound) {
   EXPECT_FALSE(begins_plain(-1, std::int64_t{1} << 40));
 }
 
+TEST(OrtPlain, BeginsPlainWhereARunComputesLittleForItsNodes) {
+  const std::string network = NetworkBuilder()
+                                  .input("x", {1, 1, 1024, 1024})
+                                  .floats("w", {1, 1, 1, 1}, {2})
+                                  .node("Conv", {"x", "w"}, {"y"})
+                                  .output("y", {1, 1, 1024, 1024})
+                                  .bytes();
+  device::Image image = onnx_image(network);
+  const auto begins_plain = [&](std::optional<std::uint64_t> steps) {
+    image.steps = steps;
+    const auto program = prepare_ort(std::string(device::kSoonestEngine), image);
+    return program != nullptr && program->is_plain();
+  };
+  EXPECT_FALSE(begins_plain({}));
+  EXPECT_TRUE(begins_plain(4'000'000));
+  EXPECT_FALSE(begins_plain(4'000'001));
+}
+
 /// A network of which the engine knows the shape of the output, {first, 2, 1}, once it is
 /// optimised: it does not follow a shape through Max.
 device::Image late_shape_image(std::string& network, std::int64_t rows, std::int64_t first) {
