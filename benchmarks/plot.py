@@ -32,8 +32,9 @@ def main() -> int:
     rows.reverse()
     figure, axes = plt.subplots(figsize=(9, 0.34 * len(rows) + 1.2))
     for y, row in enumerate(rows):
-        axes.plot([row["control_low"], row["control_high"]], [y, y], color="#bbbbbb", lw=6,
-                  solid_capstyle="butt")
+        if "control_low" in row:  # Medians over models have none.
+            axes.plot([row["control_low"], row["control_high"]], [y, y], color="#bbbbbb", lw=6,
+                      solid_capstyle="butt")
         colour = {"met": "#3a9b5c", "missed": "#c0392b"}.get(row.get("verdict"), "#2a6fdb")
         axes.plot([row["low"], row["high"]], [y, y], color=colour, lw=2)
         axes.plot(row["ratio"], y, "o", color=colour, ms=5)
