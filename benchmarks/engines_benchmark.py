@@ -4,16 +4,20 @@
 One core and one thread on both sides, run() from Python, the same inputs; answers are compared first. The session
 has run for a while before it is measured, so that its engines have been timed. Beside each ratio stands the A/A
 control, a second onnxruntime session. Load and first run are measured apart, each in a new session without a cache,
-in turns. A model that onnxruntime itself does not run with made inputs is named and left out. Models of one network
-(same operators, same inputs, other weights) are measured each; a second median counts them once. With --fixed, every
-model with open dimensions is measured once more with the dimensions of its inputs fixed, on both sides.
+in turns: in this process, whose heap is large and warm by then, and in new ones, which have opened their library for
+another model before. A model that onnxruntime itself does not run with made inputs is named and left out. Models of
+one network (same operators, same inputs, other weights) are measured each; a second median counts them once. With
+--fixed, every model with open dimensions is measured once more with the dimensions of its inputs fixed, on both sides.
 """
 import argparse
+import functools
 import hashlib
 import itertools
 import pathlib
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -34,6 +38,7 @@ PACKAGES = pathlib.Path(__file__).resolve().parent.parent / ".cache" / "packages
 MOST_BYTES = 200 << 20
 WARM_UP = 1.5  # Seconds in which a session finds its engine.
 FIRST_RUNS = 5
+NEW_PROCESSES = 3
 
 
 def models(folders):
@@ -106,7 +111,42 @@ def first_runs(make, feed):
     return time.perf_counter() - begin
 
 
-def one_model(corelane, path, name, rounds, fix=False):
+def relu():
+    """A small model, for which a process opens its library."""
+    x, y = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1]) for n in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "relu", [x], [y])
+    return onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 17)])
+
+
+def first_of_this_process(package, side, model, feed_file):
+    """Prints the seconds of load and first run; `side`: ours or theirs."""
+    sys.path.insert(0, package)
+    if side == "ours":
+        import corelane
+        make = functools.partial(our_session, corelane, threads=1, device="virtual:generic:1")
+    else:
+        make = functools.partial(ort_session, threads=1)
+    make(relu().SerializeToString()).run(None, {"x": np.zeros(1, np.float32)})
+    with np.load(feed_file) as stored:
+        feed = dict(stored)
+    print(first_runs(lambda: make(model), feed))
+
+
+def new_process_ratio(package, model, feed):
+    """Least time of ours by onnxruntime's, of processes in turns."""
+    with tempfile.NamedTemporaryFile(suffix=".npz") as feed_file:
+        np.savez(feed_file, **feed)
+        feed_file.flush()
+
+        def seconds(side):
+            command = [sys.executable, __file__, "--package", package, "--first", side, model, feed_file.name]
+            return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+
+        times = [(seconds("ours"), seconds("theirs")) for _ in range(NEW_PROCESSES)]
+    return min(ours for ours, _ in times) / min(theirs for _, theirs in times)
+
+
+def one_model(corelane, package, path, name, rounds, fix=False):
     """A row of the report; None for a model that `fix` would not change."""
     model = str(path)
     plain = ort_session(model, 1)
@@ -134,11 +174,13 @@ def one_model(corelane, path, name, rounds, fix=False):
               lambda: ort_session(model, 1))
     firsts = [[first_runs(make, feed) for make in makers] for _ in range(FIRST_RUNS)]
     row["first_run_ratio"] = statistics.median(a / b for a, b in firsts)
+    if not fix:
+        row["new_process_ratio"] = new_process_ratio(package, model, feed)
     return row
 
 
 def summary_of(rows):
-    """The two medians over all models, and the one in which models of one network count once."""
+    """The medians over all models, and the one in which models of one network count once."""
     rng = np.random.default_rng(1)
     alike = {}
     for row in rows:
@@ -146,7 +188,9 @@ def summary_of(rows):
     counts = f"{len(rows)} models ({sum(row['open_dimensions'] for row in rows)} open)"
     figures = {f"median of {counts}: run / onnxruntime": [row["ratio"] for row in rows],
                f"median of {len(alike)} networks: run / onnxruntime": [statistics.median(r) for r in alike.values()],
-               f"median of {counts}: load and first run / onnxruntime": [row["first_run_ratio"] for row in rows]}
+               f"median of {counts}: load and first run / onnxruntime": [row["first_run_ratio"] for row in rows],
+               f"median of {counts}: the same in a new process": [row["new_process_ratio"] for row in rows
+                                                                 if "new_process_ratio" in row]}
     summary = []
     for name, ratios in figures.items():
         middle, low, high = interval(np.array(ratios), rng)
@@ -166,8 +210,13 @@ def main() -> int:
     parser.add_argument("--fixed", action="store_true", help="also with the open dimensions fixed")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", default="", help="a part of a model's path")
+    parser.add_argument("--first", nargs=3, metavar=("SIDE", "MODEL", "FEED"), help="used by itself: time one load and "
+                        "first run in this process")
     parser.add_argument("--out", default="")
     a = parser.parse_args()
+    if a.first:
+        first_of_this_process(a.package, *a.first)
+        return 0
     sys.path.insert(0, a.package)
     import corelane
 
@@ -178,7 +227,7 @@ def main() -> int:
             continue
         name += ", fixed" if fix else ""
         try:
-            row = one_model(corelane, path, name, a.rounds, fix)
+            row = one_model(corelane, a.package, path, name, a.rounds, fix)
             rows += [row] if row else []
         except (ort.capi.onnxruntime_pybind11_state.Fail, ort.capi.onnxruntime_pybind11_state.InvalidArgument,
                 ort.capi.onnxruntime_pybind11_state.RuntimeException, RuntimeError, TypeError) as problem:
