@@ -1,4 +1,5 @@
 // The constants of several networks in one segment.
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <new>
@@ -7,6 +8,7 @@
 
 #include "base/guard.h"
 #include "corelane/onnx/onnx_import.h"
+#include "onnx/graph/onnx_constants.h"
 #include "onnx/graph/onnx_held_model.h"
 #include "onnx/graph/onnx_model_bytes.h"
 #include "onnx/graph/onnx_tensor.h"
@@ -41,10 +43,8 @@ class MergedConstants {
       if (as_string_view(ByteSpan(bytes_).subspan(offset, size)) == as_string_view(content))
         return offset;
     }
-    const std::size_t offset =
-        (bytes_.size() + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
-    bytes_.resize(offset, std::byte{0});
-    bytes_.insert(bytes_.end(), content.begin(), content.end());
+    const std::size_t offset = make_room(content.size(), bytes_);
+    std::ranges::copy(content, bytes_.data() + offset);
     by_hash_.emplace(hash, Extent{offset, content.size()});
     return offset;
   }

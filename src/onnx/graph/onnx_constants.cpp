@@ -36,14 +36,6 @@ void store(::onnx::TensorProto& tensor, ByteSpan bytes) {
   tensor.clear_data_location();
 }
 
-/// Room for `size` bytes at an aligned offset, which is returned; they have no values yet.
-std::size_t make_room(std::size_t size, LargeBytes& constants) {
-  const std::size_t offset = aligned(constants.size());
-  constants.resize(offset, std::byte{0});
-  constants.resize(offset + size);
-  return offset;
-}
-
 /// The bytes of the message itself.
 void move_out(::onnx::TensorProto& tensor, LargeBytes& constants) {
   const ByteSpan bytes = as_byte_span(tensor.raw_data());
@@ -94,6 +86,13 @@ Result<std::size_t> size_of_constants(::onnx::ModelProto& model, ExternalData& e
 }
 
 }  // namespace
+
+std::size_t make_room(std::size_t size, LargeBytes& constants) {
+  const std::size_t offset = aligned(constants.size());
+  constants.resize(offset, std::byte{0});
+  constants.resize(offset + size);
+  return offset;
+}
 
 Result<LargeBytes> take_constants(::onnx::ModelProto& model, ExternalData& external) {
   CORELANE_ASSIGN(const std::size_t total, size_of_constants(model, external));

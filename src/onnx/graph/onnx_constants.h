@@ -16,6 +16,10 @@ namespace corelane::onnx {
 /// copied.
 Result<LargeBytes> take_constants(::onnx::ModelProto& model, ExternalData& external);
 
+/// Adds room for `size` bytes at a multiple of kConstantAlignment, and zeros before it. Returns the
+/// offset; the bytes there have no values yet.
+std::size_t make_room(std::size_t size, LargeBytes& constants);
+
 /// Makes the tensor an external one without data of its own.
 void refer_to(::onnx::TensorProto& tensor, const char* location, std::size_t offset,
               std::size_t size);
