@@ -24,6 +24,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
+from memory_benchmark import tiny_network
 from python_session import agree, compare, measure, median_call, ort_session, our_session, settle
 from ratio import interval, verdict, write
 
@@ -111,13 +112,6 @@ def first_runs(make, feed):
     return time.perf_counter() - begin
 
 
-def relu():
-    """A small model, for which a process opens its library."""
-    x, y = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1]) for n in "xy")
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "relu", [x], [y])
-    return onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 17)])
-
-
 def first_of_this_process(package, side, model, feed_file):
     """Prints the seconds of load and first run; `side`: ours or theirs."""
     sys.path.insert(0, package)
@@ -126,21 +120,24 @@ def first_of_this_process(package, side, model, feed_file):
         make = functools.partial(our_session, corelane, threads=1, device="virtual:generic:1")
     else:
         make = functools.partial(ort_session, threads=1)
-    make(relu().SerializeToString()).run(None, {"x": np.zeros(1, np.float32)})
+    make(tiny_network()).run(None, {"x": np.zeros((1, 16), np.float32)})
     with np.load(feed_file) as stored:
         feed = dict(stored)
     print(first_runs(lambda: make(model), feed))
 
 
 def new_process_ratio(package, model, feed):
-    """Least time of ours by onnxruntime's, of processes in turns."""
+    """Our load and first run divided by onnxruntime's, each the least of new processes, which run in turns."""
     with tempfile.NamedTemporaryFile(suffix=".npz") as feed_file:
         np.savez(feed_file, **feed)
         feed_file.flush()
 
         def seconds(side):
             command = [sys.executable, __file__, "--package", package, "--first", side, model, feed_file.name]
-            return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise RuntimeError(f"{side}, in a new process: {done.stderr[-2000:]}")
+            return float(done.stdout.split()[-1])
 
         times = [(seconds("ours"), seconds("theirs")) for _ in range(NEW_PROCESSES)]
     return min(ours for ours, _ in times) / min(theirs for _, theirs in times)
