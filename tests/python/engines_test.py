@@ -104,7 +104,7 @@ class Processes(unittest.TestCase):
             self.assertEqual(self.run_code(begin + "".join(order) + textwrap.dedent(end)), "alike\n")
 
     def test_it_works_where_the_process_has_opened_the_same_library_before(self):
-        """Whoever makes the library's environment first decides on its threads."""
+        """The environment that the process has made has no thread pools for our sessions."""
         printed = self.run_code("""
             import ctypes, glob, os
             import onnxruntime

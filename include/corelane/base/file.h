@@ -78,10 +78,10 @@ class CORELANE_API MappedFile {
 /// pages. Move-only. Any thread.
 class CORELANE_API FileReader {
  public:
-  /// `path` again. kNotFound, kIo; kCorrupted when it is no longer the file that is mapped, or was
-  /// written to since.
+  /// Opens the file `path`, which `mapped` is of. kNotFound, kIo; kCorrupted when another file has
+  /// taken its place or somebody has written to it since it was mapped.
   static Result<FileReader> reopen(const MappedFile& mapped, const std::filesystem::path& path);
-  /// Takes the opening over.
+  /// Takes over the file that `other` has open.
   FileReader(FileReader&& other) noexcept;
   FileReader& operator=(FileReader&&) = delete;
   FileReader(const FileReader&) = delete;
