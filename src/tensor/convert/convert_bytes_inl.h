@@ -103,20 +103,36 @@ void normalised_bytes_to_integer(const RowParams& params, const std::byte* src, 
 }
 
 #if HWY_TARGET == HWY_AVX3_DL
-/// Results of one byte, each looked up: the registers hold all of them.
+using Bytes = hn::ScalableTag<std::uint8_t>;
+
+/// The results of the 256 bytes where they are bytes, too.
+class ResultsOfBytes {
+ public:
+  HWY_INLINE explicit ResultsOfBytes(const RowParams& params) {
+    for (std::size_t i = 0; i < 4; ++i)
+      results_[i] = load_at(Bytes(), params.results + i * hn::Lanes(Bytes())).raw;
+  }
+  /// Of the bytes `x`; `is_upper` has those from 128 on.
+  HWY_INLINE __m512i of(__m512i x, __mmask64 is_upper) const {
+    const __m512i lower = _mm512_permutex2var_epi8(results_[0], x, results_[1]);
+    const __m512i upper = _mm512_permutex2var_epi8(results_[2], x, results_[3]);
+    return _mm512_mask_blend_epi8(is_upper, lower, upper);
+  }
+  HWY_INLINE hn::Vec<Bytes> operator()(hn::Vec<Bytes> x) const {
+    return hn::Vec<Bytes>{of(x.raw, _mm512_movepi8_mask(x.raw))};
+  }
+
+ private:
+  __m512i results_[4];
+};
+
 inline void look_bytes_up(const RowParams& params, const std::byte* src, std::byte* dst,
                           std::size_t count) {
-  const hn::ScalableTag<std::uint8_t> d;
-  hn::Vec<decltype(d)> results[4];
-  for (std::size_t i = 0; i < 4; ++i) results[i] = load_at(d, params.results + i * hn::Lanes(d));
+  const ResultsOfBytes results(params);
   const auto f = [&](const std::byte* in, std::byte* out) HWY_ATTR {
-    const auto x = load_at(d, in);
-    const auto lower = _mm512_permutex2var_epi8(results[0].raw, x.raw, results[1].raw);
-    const auto upper = _mm512_permutex2var_epi8(results[2].raw, x.raw, results[3].raw);
-    const auto y = _mm512_mask_blend_epi8(_mm512_movepi8_mask(x.raw), lower, upper);
-    store_line(d, hn::Vec<decltype(d)>{y}, out, params.stream);
+    store_line(Bytes(), results(load_at(Bytes(), in)), out, params.stream);
   };
-  for_vectors_of<1, 1>(d, src, dst, count, f);
+  for_vectors_of<1, 1>(Bytes(), src, dst, count, f);
 }
 #endif
 

@@ -68,8 +68,8 @@ void convert_planes(const Walk& w, std::size_t n) {
       convert_run(w, c, w.src.at(n, c, row), w.dst.at(n, c, row), w.pixels, w.exceeds_cache);
 }
 
-/// Both sides blocked, all channels with the same parameters: pixels are converted as they lie and
-/// their runs of channels regrouped.
+/// Both sides blocked, all channels with the same parameters or few bytes that are looked up:
+/// pixels are converted as they lie and their runs of channels regrouped.
 class Regroup {
  public:
   explicit Regroup(const Walk& w) : w_(w) {
@@ -91,11 +91,15 @@ class Regroup {
     const Side& s = w_.src;
     const Side& d = w_.dst;
     const bool same = s.block == d.block;
+    if (looks_up_into_blocks(n, row, p, count)) return;
     for (std::size_t b = 0; b < s.blocks && w_.kernel; ++b) {
       const bool whole = same && (b + 1) * s.block <= w_.channels;
       std::byte* to = whole ? d.at(n, b, row) + p * d.pixel_step() : staged(b);
-      convert_run(w_, 0, s.at(n, b, row) + p * s.pixel_step(), to, count * s.block,
-                  whole && w_.exceeds_cache);
+      const std::byte* const from = s.at(n, b, row) + p * s.pixel_step();
+      if (w_.uniform)
+        convert_run(w_, 0, from, to, count * s.block, whole && w_.exceeds_cache);
+      else
+        w_.fused.look_up(w_.params_from(0), s.block, from, to, count);
     }
     if (moves_whole_blocks()) {
       move_blocks(n, row, p, count);
@@ -112,6 +116,18 @@ class Regroup {
       gather_segments(segments_.data(), segments_.size(), to, d.pixel_step(), count,
                       w_.zero(w_.channels - 1).data());
     }
+  }
+
+  /// True where bytes of few channels have become padded blocks.
+  bool looks_up_into_blocks(std::size_t n, std::size_t row, std::size_t p,
+                            std::size_t count) const {
+    const Side& s = w_.src;
+    const Side& d = w_.dst;
+    return w_.looks_pixels_up() && w_.fused.look_up_padded != nullptr && d.blocks == 1 &&
+           d.pixel_step() == kBlockBytes &&
+           w_.fused.look_up_padded(w_.params_from(0), s.block, s.at(n, 0, row) + p * s.pixel_step(),
+                                   d.at(n, 0, row) + p * kBlockBytes, count,
+                                   w_.zero(w_.channels - 1).data());
   }
 
   std::byte* staged(std::size_t b) {
@@ -260,6 +276,9 @@ class Tiles {
         const std::size_t valid = c < w_.channels ? std::min(group, w_.channels - c) : 0;
         if (interleave_fused(at, c, valid, group, to + first * d.size)) continue;
         fetch(at, c, valid);
+        if (pads(valid, group) &&
+            put_together_.interleave_padded(rows_, valid, to, at.count, padding_.data()))
+          continue;
         std::fill(rows_ + valid, rows_ + group, padding_.data());
         put_together_.interleave(
             rows_, group, to + first * d.size, d.block, at.count,
@@ -275,11 +294,22 @@ class Tiles {
       rows_[i] = s.at(at.n, first + i, at.row) + at.pixel * s.size;
   }
 
+  /// True where `count` channels of `group` make a block that the kernels pad.
+  bool pads(std::size_t count, std::size_t group) const {
+    return count > 0 && count < group && group == w_.dst.block &&
+           w_.dst.pixel_step() == kBlockBytes;
+  }
+
   /// Converts planes and writes them as pixels in one step; false where no kernel does both.
   bool interleave_fused(const Place& at, std::size_t first, std::size_t count, std::size_t group,
                         std::byte* to) {
-    if (w_.fused.interleave == nullptr || !w_.src.planar || w_.params(0).normalise) return false;
+    if (!w_.src.planar) return false;
     point_at_planes(at, first, count);
+    if (w_.fused.interleave_padded != nullptr && pads(count, group) &&
+        w_.fused.interleave_padded(w_.params_from(first), rows_, count, to, at.count,
+                                   padding_.data()))
+      return true;
+    if (w_.fused.interleave == nullptr || !w_.uniform || w_.params(0).normalise) return false;
     std::fill(rows_ + count, rows_ + group, zeros_.data());
     return w_.fused.interleave(w_.params(0), rows_, group, to, w_.dst.block, at.count);
   }
@@ -326,7 +356,9 @@ class Tiles {
     const bool direct = !w_.kernel && w_.dst.planar;
     const Streaming whole{w_.exceeds_cache, w_.exceeds_cache && w_.dst.planar};
     const Streaming apart{w_.exceeds_cache, w_.exceeds_cache && direct};
-    bool fuses = w_.dst.planar && w_.fused.deinterleave != nullptr;
+    // Bytes are looked up in whole pixels.
+    bool fuses = w_.dst.planar && w_.fused.deinterleave != nullptr &&
+                 (w_.fused.look_up == nullptr || w_.looks_pixels_up());
     std::byte* planes[kMaxChannels];
     for (std::size_t i = 0; i < count; ++i) {
       planes[i] = direct ? targets[i] : planes_.data() + i * planes_step_;
@@ -338,8 +370,8 @@ class Tiles {
       const std::size_t run = std::min(count - i, s.block - within);
       const std::byte* from = s.at(at.n, b, at.row) + at.pixel * s.pixel_step() + within * s.size;
       // The answer is the same for all runs: it depends on parameters, block and pixels.
-      fuses = fuses &&
-              w_.fused.deinterleave(w_.params(0), from, s.block, targets + i, run, at.count, whole);
+      fuses = fuses && w_.fused.deinterleave(w_.params_from(first + i), from, s.block, targets + i,
+                                             run, at.count, whole);
       if (!fuses) take_apart_.deinterleave(from, s.block, planes + i, run, at.count, apart);
       i += run;
     }
@@ -377,7 +409,7 @@ bool convert_fast(const ConvertPlan& plan) {
   if (!make_walk(plan, w)) return false;
   if (w.src.planar && w.dst.planar) {
     for_each_image(w, [&w](std::size_t n) { convert_planes(w, n); });
-  } else if (!w.src.planar && !w.dst.planar && w.uniform) {
+  } else if (!w.src.planar && !w.dst.planar && (w.uniform || w.looks_pixels_up())) {
     Regroup regroup(w);
     for_each_image(w, [&regroup](std::size_t n) { regroup.image(n); });
   } else {

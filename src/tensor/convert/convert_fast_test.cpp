@@ -238,6 +238,33 @@ TEST_P(ConvertFast, ConvertsPicturesOfAnyLayoutAndStride) {
   }
 }
 
+TEST_P(ConvertFast, LooksBytesOfFewChannelsUpInEveryLayout) {
+  std::mt19937 random(8);
+  const Pick pick = pick_from(random);
+  const std::vector<Layout> layouts{{LayoutKind::kPlain, 0, 0},   {LayoutKind::kNHWC, 0, 0},
+                                    {LayoutKind::kNC1HWC2, 4, 0}, {LayoutKind::kNC1HWC2, 16, 0},
+                                    {LayoutKind::kNHWC, 0, 377},  {LayoutKind::kNC1HWC2, 16, 380}};
+  for (const std::int64_t channels : {1, 2, 3, 4, 6, 19}) {
+    for (const Layout& from : layouts) {
+      for (const Layout& to : layouts) {
+        ConvertCase k = picture_case(DType::kU8, pick(2) == 0 ? DType::kI8 : DType::kU8, channels);
+        k.src.layout = from;
+        k.dst.layout = to;
+        k.dst.quant = Quant::affine(0.0186F, -14);
+        const std::size_t lists = pick(3) == 0 ? 1 : static_cast<std::size_t>(channels);
+        for (std::size_t c = 0; c < lists; ++c) {
+          k.options.mean.push_back(116.28F + static_cast<float>(c));
+          k.options.std.push_back(57.12F - 3 * static_cast<float>(c));
+        }
+        k.seed = pick(1000);
+        const CheckResult r = check_case(k, pick);
+        ASSERT_EQ(r.problem, "") << k.to_string();
+        EXPECT_TRUE(r.fast);
+      }
+    }
+  }
+}
+
 TEST_P(ConvertFast, RequantizesEveryByteAsTheReferenceDoes) {
   std::mt19937 random(6);
   const Pick pick = pick_from(random);

@@ -127,6 +127,103 @@ struct NormaliseBytes {
   VF bias;
 };
 
+#if HWY_TARGET == HWY_AVX3_DL
+/// The results of up to four channels.
+struct ResultsOfChannels {
+  HWY_INLINE ResultsOfChannels(ChannelParams params, std::size_t channels)
+      : of{ResultsOfBytes(params.of(0)), ResultsOfBytes(params.of(channels > 1 ? 1 : 0)),
+           ResultsOfBytes(params.of(channels > 2 ? 2 : 0)),
+           ResultsOfBytes(params.of(channels > 3 ? 3 : 0))} {}
+  const ResultsOfBytes of[4];
+};
+
+/// Pixels of `kChannels` bytes: of each vector the lanes that belong to a channel are looked up in
+/// its results.
+template <std::size_t kChannels>
+void look_up_pixels(ChannelParams params, const std::byte* src, std::byte* dst, std::size_t count) {
+  constexpr std::size_t kLanes = hn::MaxLanes(Bytes());
+  const ResultsOfChannels results(params, kChannels);
+  // Which lanes of a vector that begins with the first channel each channel has.
+  std::uint64_t lanes[kChannels] = {};
+  for (std::size_t i = 0; i < kLanes; ++i) lanes[i % kChannels] |= std::uint64_t{1} << i;
+  const auto convert = [&](std::size_t vector, std::uint64_t valid, const std::byte* in,
+                           std::byte* out) HWY_ATTR {
+    const __m512i x = _mm512_maskz_loadu_epi8(valid, in);
+    const __mmask64 is_upper = _mm512_movepi8_mask(x);
+    __m512i y = _mm512_setzero_si512();
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < kChannels; ++c) {
+      // The lanes before this vector end with another channel: 64 is one more than a multiple of 3.
+      const std::uint64_t mine = lanes[(c + kChannels - vector * kLanes % kChannels) % kChannels];
+      y = _mm512_mask_mov_epi8(y, mine, results.of[c].of(x, is_upper));
+    }
+    _mm512_mask_storeu_epi8(out, valid, y);
+  };
+  constexpr std::size_t kStep = kLanes * kChannels;
+  const std::size_t bytes = count * kChannels;
+  std::size_t i = 0;
+  for (; i + kStep <= bytes; i += kStep) {
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < kChannels; ++k)
+      convert(k, ~std::uint64_t{0}, src + i + k * kLanes, dst + i + k * kLanes);
+  }
+#pragma GCC unroll 4
+  for (std::size_t k = 0; k < kChannels; ++k) {
+    const std::size_t at = i + k * kLanes;
+    const std::size_t left = at < bytes ? std::min(bytes - at, kLanes) : 0;
+    if (left > 0) convert(k, ~std::uint64_t{0} >> (kLanes - left), src + at, dst + at);
+  }
+}
+
+void look_up(ChannelParams params, std::size_t channels, const std::byte* src, std::byte* dst,
+             std::size_t count) {
+  if (channels == 2) return look_up_pixels<2>(params, src, dst, count);
+  if (channels == 3) return look_up_pixels<3>(params, src, dst, count);
+  look_up_pixels<4>(params, src, dst, count);
+}
+
+/// Pixels of bytes into rows.
+bool look_up_apart(ChannelParams params, const std::byte* src, std::size_t stride,
+                   std::byte* const* rows, std::size_t channels, std::size_t count, Streaming) {
+  const Bytes d;
+  if (count < hn::Lanes(d)) return false;
+  const ResultsOfChannels results(params, channels);
+  const auto store = [&](std::size_t c, std::size_t p, hn::Vec<Bytes> v)
+                         HWY_ATTR { store_at(d, results.of[c](v), rows[c] + p); };
+  return deinterleave_abreast(d, store, typed<std::uint8_t>(src), stride, channels, count);
+}
+
+/// Rows of bytes, or pixels of them, into blocks.
+bool look_up_rows_padded(ChannelParams params, const std::byte* const* rows, std::size_t channels,
+                         std::byte* dst, std::size_t count, const std::byte* padding) {
+  const Bytes d;
+  if (params.of(0).results == nullptr || channels == 0 || channels > 4 || count < hn::Lanes(d))
+    return false;
+  const ResultsOfChannels results(params, channels);
+  const auto load = [&](std::size_t p, hn::Vec<Bytes>(&v)[4]) HWY_ATTR {
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < 4; ++c)
+      if (c < channels) v[c] = results.of[c](load_at(d, rows[c] + p));
+  };
+  interleave_into_blocks(d, load, typed<std::uint8_t>(dst), count, padding);
+  return true;
+}
+bool look_up_padded(ChannelParams params, std::size_t channels, const std::byte* src,
+                    std::byte* dst, std::size_t count, const std::byte* padding) {
+  const Bytes d;
+  if (channels != 3 || count < hn::Lanes(d)) return false;
+  const ResultsOfChannels results(params, channels);
+  const ThreesApart<Bytes> threes;
+  const auto load = [&](std::size_t p, hn::Vec<Bytes>(&v)[4]) HWY_ATTR {
+    threes.load(typed<std::uint8_t>(src + 3 * p), v[0], v[1], v[2]);
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < 3; ++c) v[c] = results.of[c](v[c]);
+  };
+  interleave_into_blocks(d, load, typed<std::uint8_t>(dst), count, padding);
+  return true;
+}
+#endif
+
 template <class R>
 bool interleave_halves(const RowParams& params, const std::byte* const* rows, std::size_t channels,
                        std::byte* dst, std::size_t stride, std::size_t count) {
@@ -148,6 +245,18 @@ bool interleave_bytes(const RowParams& params, const std::byte* const* rows, std
   return interleave_abreast(d, as, rows, channels, typed<std::uint8_t>(dst), stride, count);
 }
 
+/// The same into blocks of 16 that are padded.
+template <class I>
+bool interleave_bytes_padded(ChannelParams params, const std::byte* const* rows,
+                             std::size_t channels, std::byte* dst, std::size_t count,
+                             const std::byte* padding) {
+  const RowParams& all = params.of(0);
+  if (params.step != 0 || all.normalise || !Quantize<I>::has_products(all)) return false;
+  ToBytes<I> as(all);
+  return interleave_rows_into_blocks(Whole<I>(), as, rows, channels, typed<std::uint8_t>(dst),
+                                     count, padding);
+}
+
 template <class T, class F>
 bool deinterleave_as(const RowParams& params, const std::byte* src, std::size_t stride,
                      std::byte* const* rows, std::size_t channels, std::size_t count,
@@ -161,15 +270,17 @@ bool deinterleave_as(const RowParams& params, const std::byte* src, std::size_t 
 
 /// By F, or where there is a mean by N; void: not at all.
 template <class T, class F, class N = void>
-bool deinterleave(const RowParams& params, const std::byte* src, std::size_t stride,
+bool deinterleave(ChannelParams params, const std::byte* src, std::size_t stride,
                   std::byte* const* rows, std::size_t channels, std::size_t count,
                   Streaming streaming) {
-  if (!params.normalise)
-    return deinterleave_as<T, F>(params, src, stride, rows, channels, count, streaming);
+  const RowParams& all = params.of(0);
+  if (params.step != 0) return false;
+  if (!all.normalise)
+    return deinterleave_as<T, F>(all, src, stride, rows, channels, count, streaming);
   if constexpr (!std::is_void_v<N>) {
     // Few channels take as long to divide here as in a pass of its own.
-    if (params.shortcut != nullptr && stride > 4)
-      return deinterleave_as<T, N>(params, src, stride, rows, channels, count, streaming);
+    if (all.shortcut != nullptr && stride > 4)
+      return deinterleave_as<T, N>(all, src, stride, rows, channels, count, streaming);
   }
   return false;
 }
@@ -182,8 +293,14 @@ FusedKernels fused_kernels(DType src, DType dst) {
   if (src == DType::kF32) {
     if (dst == DType::kF16) k.interleave = interleave_halves<ToHalves<load_as_f16>>;
     if (dst == DType::kBF16) k.interleave = interleave_halves<ToHalves<load_as_bf16>>;
-    if (dst == DType::kI8) k.interleave = interleave_bytes<I8>;
-    if (dst == DType::kU8) k.interleave = interleave_bytes<U8>;
+    if (dst == DType::kI8) {
+      k.interleave = interleave_bytes<I8>;
+      k.interleave_padded = interleave_bytes_padded<I8>;
+    }
+    if (dst == DType::kU8) {
+      k.interleave = interleave_bytes<U8>;
+      k.interleave_padded = interleave_bytes_padded<U8>;
+    }
   } else if (dst == DType::kF32) {
     if (src == DType::kF16) k.deinterleave = deinterleave<U16, FromHalves<load_f16>>;
     if (src == DType::kBF16) k.deinterleave = deinterleave<U16, FromHalves<load_bf16>>;
@@ -191,6 +308,14 @@ FusedKernels fused_kernels(DType src, DType dst) {
     if (src == DType::kU8)
       k.deinterleave = deinterleave<U8, FromBytes<U8, Dequantize>, FromBytes<U8, NormaliseBytes>>;
   }
+#if HWY_TARGET == HWY_AVX3_DL
+  if (dtype_bits(src) == 8 && dtype_bits(dst) == 8) {
+    k.deinterleave = look_up_apart;
+    k.interleave_padded = look_up_rows_padded;
+    k.look_up = look_up;
+    k.look_up_padded = look_up_padded;
+  }
+#endif
   return k;
 }
 

@@ -48,6 +48,34 @@ HWY_INLINE void copy_blocks(const std::byte* src, std::byte* dst, std::size_t by
     hn::StoreU(hn::LoadU(d, typed<std::uint8_t>(src + i)), d, typed<std::uint8_t>(dst + i));
 }
 
+#if HWY_TARGET == HWY_AVX3_DL
+/// Pixels that lie together so that 16 of them fit a vector, as those of pictures do. Returns how
+/// many were made, 0 for others.
+HWY_INLINE std::size_t spread_short_pixels(const Segment& s, std::byte* dst, std::size_t count,
+                                           __mmask64 keep, __m512i padding) {
+  constexpr std::size_t kLanes = hn::MaxLanes(Bytes());
+  constexpr std::size_t kPixels = 16;  // Of four vectors that are stored.
+  const std::size_t read = (kPixels - 1) * s.src_step + s.bytes;
+  if (read > kLanes) return 0;
+  HWY_ALIGN std::uint8_t order[4 * kLanes];
+  for (std::size_t i = 0; i < 4 * kLanes; ++i)
+    order[i] = static_cast<std::uint8_t>(i / kBlockBytes * s.src_step + i % kBlockBytes);
+  __m512i from[4];
+  for (std::size_t k = 0; k < 4; ++k) from[k] = hn::Load(Bytes(), order + k * kLanes).raw;
+  const __mmask64 valid = ~std::uint64_t{0} >> (kLanes - read);
+  std::size_t p = 0;
+  for (; p + kPixels <= count; p += kPixels) {
+    const __m512i v = _mm512_maskz_loadu_epi8(valid, s.src + p * s.src_step);
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < 4; ++k) {
+      const __m512i spread = _mm512_mask_permutexvar_epi8(padding, keep, from[k], v);
+      _mm512_storeu_si512(dst + p * kBlockBytes + k * kLanes, spread);
+    }
+  }
+  return p;
+}
+#endif
+
 /// One run and padding make a pixel of one block: several pixels per vector. Returns how many
 /// pixels were made.
 HWY_INLINE std::size_t pad_to_blocks(const Segment& s, std::byte* dst, std::size_t count,
@@ -60,6 +88,9 @@ HWY_INLINE std::size_t pad_to_blocks(const Segment& s, std::byte* dst, std::size
   // The pattern is the same at every element, so the padding needs no shift.
   const auto padding = hn::LoadDup128(d, typed<std::uint8_t>(pad));
   std::size_t p = 0;
+#if HWY_TARGET == HWY_AVX3_DL
+  p = spread_short_pixels(s, dst, count, keep.raw, padding.raw);
+#endif
   for (; p + kPixels <= count; p += kPixels) {
     const auto v = load_blocks(d, typed<std::uint8_t>(s.src + p * s.src_step), s.src_step);
     hn::StoreU(hn::IfThenElse(keep, v, padding), d, typed<std::uint8_t>(dst + p * kBlockBytes));

@@ -97,20 +97,45 @@ struct TileKernels {
   /// rows[c][p] = src[p * stride + c].
   void (*deinterleave)(const std::byte* src, std::size_t stride, std::byte* const* rows,
                        std::size_t channels, std::size_t count, Streaming streaming);
+  /// Blocks of 16 elements: dst[p * 16 + c] = rows[c][p] for c < channels, and `padding` for the
+  /// others. False, with nothing written, where other forms serve: elements of more than one byte,
+  /// more than four channels, few pixels.
+  bool (*interleave_padded)(const std::byte* const* rows, std::size_t channels, std::byte* dst,
+                            std::size_t count, const std::byte* padding);
 };
 
 /// For elements of 1, 2, 4, 8 or 16 bytes.
 const TileKernels& tile_kernels(std::size_t element_size) noexcept;
 
-/// Tile kernels that convert, all rows with the same parameters: what goes through the registers
-/// anyhow needs no memory in between. Rows are f32; pixels have 1 or 2 bytes. False, with nothing
-/// written, where parameters or few pixels need the separate kernels.
+/// Parameters of channels: of one after the other, or of all of them.
+struct ChannelParams {
+  const RowParams* first = nullptr;
+  std::size_t step = 0;  ///< 0: all channels have the first ones.
+  const RowParams& of(std::size_t channel) const noexcept { return first[channel * step]; }
+};
+
+/// Tile kernels that convert: what goes through the registers anyhow needs no memory in between.
+/// Rows are f32, or bytes where both sides are; pixels have elements of 1 or 2 bytes. False, with
+/// nothing written, where parameters or few pixels need the separate kernels. Where there is a
+/// look_up(), deinterleave() takes whole pixels of two to four bytes and shortened parameters, too.
 struct FusedKernels {
   bool (*interleave)(const RowParams& params, const std::byte* const* rows, std::size_t channels,
                      std::byte* dst, std::size_t stride, std::size_t count) = nullptr;
-  bool (*deinterleave)(const RowParams& params, const std::byte* src, std::size_t stride,
+  bool (*deinterleave)(ChannelParams params, const std::byte* src, std::size_t stride,
                        std::byte* const* rows, std::size_t channels, std::size_t count,
                        Streaming streaming) = nullptr;
+  /// As TileKernels::interleave_padded; rows of bytes serve, too, and `padding` is converted.
+  bool (*interleave_padded)(ChannelParams params, const std::byte* const* rows,
+                            std::size_t channels, std::byte* dst, std::size_t count,
+                            const std::byte* padding) = nullptr;
+  /// Pixels of two to four bytes that become as many bytes: dst[p * channels + c] is the result of
+  /// channel c for src[p * channels + c].
+  void (*look_up)(ChannelParams params, std::size_t channels, const std::byte* src, std::byte* dst,
+                  std::size_t count) = nullptr;
+  /// The same into blocks of 16: dst[p * 16 + c], and `padding` for the others. False, with nothing
+  /// written, for few pixels.
+  bool (*look_up_padded)(ChannelParams params, std::size_t channels, const std::byte* src,
+                         std::byte* dst, std::size_t count, const std::byte* padding) = nullptr;
 };
 
 /// The kernels that convert from `src` to `dst`; null where there are none.

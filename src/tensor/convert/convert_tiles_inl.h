@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tensor/convert/convert_few_inl.h"
 #include "tensor/convert/convert_kernels.h"
 #include "tensor/convert/convert_panels_inl.h"
 
@@ -64,29 +65,6 @@ HWY_INLINE void deinterleave_by_panels(D d, R as, const T* src, std::size_t stri
   }
 }
 
-/// Two to four channels without others between them, at least Lanes(d) pixels; false: it is not so.
-template <class D, class R, class T = hn::TFromD<D>>
-HWY_INLINE bool interleave_abreast(D d, R& as, const std::byte* const* rows, std::size_t channels,
-                                   T* dst, std::size_t stride, std::size_t count) {
-  if (channels != stride || channels < 2 || channels > 4) return false;
-  const std::size_t lanes = hn::Lanes(d);
-  const auto row = [&](std::size_t c, std::size_t p) HWY_ATTR { return as.load(rows[c], p); };
-  if (channels == 2) {
-    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      hn::StoreInterleaved2(row(0, p), row(1, p), d, dst + 2 * p);
-    });
-  } else if (channels == 3) {
-    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      hn::StoreInterleaved3(row(0, p), row(1, p), row(2, p), d, dst + 3 * p);
-    });
-  } else {
-    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      hn::StoreInterleaved4(row(0, p), row(1, p), row(2, p), row(3, p), d, dst + 4 * p);
-    });
-  }
-  return true;
-}
-
 /// At least Lanes(d) pixels. Groups of channels are walked one after the other: few rows at a time
 /// are what the CPU's prefetchers follow best.
 template <class D, class R, class T = hn::TFromD<D>>
@@ -135,34 +113,9 @@ HWY_INLINE void deinterleave_vectors(D d, R as, const T* src, std::size_t stride
   // Asked once for all rows, since a store that is not aligned to its line would trap.
   const bool lines = streaming.store && rows_begin_lines(rows, channels);
   const auto stream = [&](std::size_t p) HWY_ATTR { return lines && p % lanes == 0; };
-  hn::Vec<D> v0;
-  hn::Vec<D> v1;
-  hn::Vec<D> v2;
-  hn::Vec<D> v3;
   // In the order of interleave_vectors().
-  if (channels == 2 && stride == 2) {
-    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      hn::LoadInterleaved2(d, src + 2 * p, v0, v1);
-      store(0, p, v0);
-      store(1, p, v1);
-    });
-  } else if (channels == 3 && stride == 3) {
-    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      hn::LoadInterleaved3(d, src + 3 * p, v0, v1, v2);
-      store(0, p, v0);
-      store(1, p, v1);
-      store(2, p, v2);
-    });
-  } else if (channels == 4 && stride == 4) {
-    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      hn::LoadInterleaved4(d, src + 4 * p, v0, v1, v2, v3);
-      store(0, p, v0);
-      store(1, p, v1);
-      store(2, p, v2);
-      store(3, p, v3);
-    });
-  } else if (has_panels<D> && stride == kSide<T> && channels == stride &&
-             rows_share_sets<T>(rows)) {
+  if (deinterleave_abreast(d, store, src, stride, channels, count)) return;
+  if (has_panels<D> && stride == kSide<T> && channels == stride && rows_share_sets<T>(rows)) {
     deinterleave_by_panels<1>(d, as, src, stride, rows, channels, count, streaming.prefetch, lines);
   } else if (stride == kSide<T> && channels <= kSide<T> && kSide<T> >= kBlocks<D>) {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {

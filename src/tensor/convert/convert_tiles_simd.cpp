@@ -157,9 +157,24 @@ void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* co
 }
 
 template <class T>
-constexpr TileKernels kKernels = {interleave<T>, deinterleave<T>};
+bool interleave_padded(const std::byte* const* rows, std::size_t channels, std::byte* dst,
+                       std::size_t count, const std::byte* padding) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == 1) {
+    const hn::ScalableTag<T> d;
+    EqualRows<decltype(d)> as;
+    return interleave_rows_into_blocks(d, as, rows, channels, typed<T>(dst), count, padding);
+  }
+#endif
+  (void)rows, (void)channels, (void)dst, (void)count, (void)padding;
+  return false;
+}
+
+template <class T>
+constexpr TileKernels kKernels = {interleave<T>, deinterleave<T>, interleave_padded<T>};
 // For 16 bytes, which no lane has.
-constexpr TileKernels kBlockKernels = {interleave_blocks, deinterleave_blocks};
+constexpr TileKernels kBlockKernels = {interleave_blocks, deinterleave_blocks,
+                                       interleave_padded<std::uint64_t>};
 
 const TileKernels* kernels_of_size(std::size_t element_size) {
   switch (element_size) {

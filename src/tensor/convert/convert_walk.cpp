@@ -188,13 +188,14 @@ void Walk::set_image(std::size_t n) {
   params_.clear();
   for (std::size_t c = 0; c < (uniform ? 1 : channels); ++c)
     params_.push_back(make_params(plan, n, c));
-  // A single pass is short already.
-  const bool passes = plan.normalise || (kernel.load != nullptr && kernel.store != nullptr);
-  const std::size_t sharing = (uniform ? channels : 1) * (by_image ? 1 : images);
-  if (!passes || kernel.shortcuts[0] == nullptr || sharing * rows * pixels < kWorthShortening)
-    return;
+  if (!shortens) return;
   results_.resize(params_.size());
   for (std::size_t i = 0; i < params_.size(); ++i) kernel.shorten(params_[i], results_[i]);
+}
+
+bool Walk::looks_pixels_up() const noexcept {
+  return shortens && fused.look_up != nullptr && src.block == channels && channels >= 2 &&
+         channels <= 4;
 }
 
 bool make_walk(const ConvertPlan& plan, Walk& w) {
@@ -226,7 +227,14 @@ bool make_walk(const ConvertPlan& plan, Walk& w) {
   w.src = make_side(p, p.from, p.src_layout.kind, p.src_type, p.src);
   w.dst = make_side(p, p.to, p.dst_layout.kind, p.dst_type, p.dst);
   w.exceeds_cache = p.from.total * w.src.size + p.to.total * w.dst.size > p.cache_bytes;
-  if (w.kernel && w.uniform) w.fused = find_fused_kernels(p.src_type, p.dst_type);
+  if (w.kernel) {
+    w.fused = find_fused_kernels(p.src_type, p.dst_type);
+    // A single pass is short already.
+    const bool passes = p.normalise || (w.kernel.load != nullptr && w.kernel.store != nullptr);
+    const std::size_t sharing = (w.uniform ? w.channels : 1) * (w.by_image ? 1 : w.images);
+    w.shortens = passes && w.kernel.shortcuts[0] != nullptr &&
+                 sharing * w.rows * w.pixels >= kWorthShortening;
+  }
   see_single_pixels_as_nhwc(w);
   merge_rows(w);
   return true;

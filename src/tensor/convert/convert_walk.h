@@ -33,14 +33,21 @@ struct Walk {
   std::size_t images = 0, channels = 0, rows = 0, pixels = 0;
   Side src, dst;
   RowKernel kernel;            ///< False: elements are moved unchanged.
-  FusedKernels fused;          ///< Of uniform channels; perhaps none.
+  FusedKernels fused;          ///< Perhaps none.
   bool by_image = false;       ///< Parameters depend on the image.
   bool exceeds_cache = false;  ///< Then what is read is prefetched and what is written streamed.
   bool uniform = true;         ///< All channels of an image have the same parameters.
+  bool shortens = false;       ///< The kernel looks for a shorter way.
 
   /// Loads the parameters of image n.
   void set_image(std::size_t n);
   const RowParams& params(std::size_t c) const noexcept { return params_[uniform ? 0 : c]; }
+  /// From channel c on.
+  ChannelParams params_from(std::size_t c) const noexcept {
+    return {&params(c), uniform ? std::size_t{0} : std::size_t{1}};
+  }
+  /// True where bytes side by side become bytes of their channels' results.
+  bool looks_pixels_up() const noexcept;
   /// The zero of channel c, or of the nearest channel that exists.
   const ZeroPattern& zero(std::size_t c) const noexcept {
     return zeros_[std::min(c, zeros_.size() - 1)];
