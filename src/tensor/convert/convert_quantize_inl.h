@@ -107,6 +107,15 @@ constexpr std::size_t kVectorsOfWhole = sizeof(float) / sizeof(I);
 template <class I>
 using Whole = hn::Repartition<std::make_unsigned_t<I>, DF>;
 
+/// True where whole() bounds bytes of shifted integers itself.
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+template <class I>
+constexpr bool whole_saturates = sizeof(I) == 1;
+#else
+template <class I>
+constexpr bool whole_saturates = false;
+#endif
+
 /// Bounds, rounding and zero point of an integer type. Within 2^22 an f32 is rounded to an integer,
 /// half to even, by adding 1.5 * 2^23, after which the integer lies in the lower bits.
 template <class I>
@@ -137,6 +146,9 @@ class Rounding {
 #if HWY_TARGET != HWY_SCALAR
   /// The integers of as many vectors as make a whole one.
   HWY_INLINE hn::Vec<Whole<I>> whole(const VF (&shifted)[kVectorsOfWhole<I>]) const {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+    if constexpr (whole_saturates<I>) return saturated(shifted);
+#endif
     const hn::Repartition<std::uint16_t, DF> d16;
     const auto half = [&](std::size_t i) HWY_ATTR {
       return hn::ConcatEven(d16, hn::BitCast(d16, shifted[2 * i + 1]),
@@ -153,6 +165,22 @@ class Rounding {
 #endif
 
  private:
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+  /// Bytes by the instructions that saturate: they take shifted values from -inf to inf, of which
+  /// those within 2^22 are integers.
+  HWY_INLINE hn::Vec<Whole<I>> saturated(const VF (&shifted)[4]) const {
+    __m512i q[4];
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < 4; ++k) q[k] = hn::Add(hn::BitCast(DI(), shifted[k]), offset_).raw;
+    const __m512i lower = _mm512_packs_epi32(q[0], q[1]);
+    const __m512i upper = _mm512_packs_epi32(q[2], q[3]);
+    const __m512i bytes =
+        std::is_signed_v<I> ? _mm512_packs_epi16(lower, upper) : _mm512_packus_epi16(lower, upper);
+    // Block by block: four bytes of each vector.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return hn::Vec<Whole<I>>{_mm512_permutexvar_epi32(order, bytes)};
+  }
+#endif
   static constexpr float kShift = 12582912.0F;
   VF low_, high_, shift_;
   VI offset_, low_bits_, high_bits_;
@@ -250,7 +278,8 @@ class Quantize {
       const VF x = load_f32(in + k * hn::Lanes(DF()) * sizeof(float), prefetch_);
       const VF s = rounding.shifted_product(x, smaller_);
       sure = hn::And(sure, hn::Eq(s, rounding.shifted_product(x, larger_)));  // Not if NaN.
-      v[k] = rounding.clamp_shifted(s);
+      // Both products are equal only within 2^22, and where they are infinite.
+      v[k] = whole_saturates<I> ? s : rounding.clamp_shifted(s);
     }
     if (hn::AllTrue(DF(), sure)) {
       penalty_ /= 2;
