@@ -77,14 +77,39 @@ Status late(const Status& failure, const std::string& name, const LoadOptions& o
 
 namespace {
 
+/// The batch is the first dimension; of states of recurrent networks, layers x batch x size, the
+/// second one.
+bool is_batch(const Shape& shape, std::size_t i) {
+  return i == 0 ? shape.rank() > 1 : i == 1 && shape.rank() == 3 && shape[0] > 1 && shape[2] > 0;
+}
+
+/// True for floats of batch x samples, where no other input has a length of its own.
+bool are_samples(const std::vector<IoEntry>& inputs, std::size_t input) {
+  const auto is_open = [](const Shape& shape, std::size_t i) {
+    return shape[i] == Shape::kOpen && !is_batch(shape, i);
+  };
+  std::size_t lengths = 0;
+  for (const IoEntry& entry : inputs)
+    for (std::size_t i = 0; i < entry.desc.shape.rank(); ++i)
+      lengths += is_open(entry.desc.shape, i) ? 1 : 0;
+  const TensorDesc& desc = inputs[input].desc;
+  return lengths == 1 && desc.dtype == DType::kF32 && desc.shape.rank() == 2 &&
+         is_open(desc.shape, 1);
+}
+
 /// Open dimensions counted as sizes of everyday use, so that the work of many a first run is known:
-/// the batch as 1, height and width of a picture as 320, others as 64.
-std::vector<Shape> everyday_shapes(std::vector<Shape> shapes) {
-  for (Shape& shape : shapes) {
-    const bool is_picture = shape.rank() == 4;
-    for (std::size_t i = 0; i < shape.rank(); ++i)
-      if (shape[i] == Shape::kOpen)
-        shape[i] = i == 0 && shape.rank() > 1 ? 1 : is_picture && i > 1 ? 320 : 64;
+/// the batch as 1, height and width of a picture as 320, samples of a sound as 1024, others as 64.
+std::vector<Shape> everyday_shapes(const std::vector<IoEntry>& inputs, std::vector<Shape> shapes) {
+  const auto size = [](const Shape& shape, std::size_t i, bool is_sound) -> std::int64_t {
+    if (is_batch(shape, i)) return 1;
+    if (shape.rank() == 4 && i > 1) return 320;
+    return is_sound ? 1024 : 64;
+  };
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    const Shape declared = shapes[k];
+    const bool is_sound = are_samples(inputs, k);
+    for (std::size_t i = 0; i < declared.rank(); ++i)
+      if (declared[i] == Shape::kOpen) shapes[k][i] = size(declared, i, is_sound);
   }
   return shapes;
 }
@@ -130,7 +155,7 @@ Result<KnownWork> check_memory(const ImageSource& source, const ProgramDescripti
     return check_network(source, description.name, shapes, options, std::exchange(read, nullptr));
   };
   if (!work.of_all) {
-    work.shapes = everyday_shapes(std::move(work.shapes));
+    work.shapes = everyday_shapes(description.inputs, std::move(work.shapes));
     const auto steps = check(shapes_by_name(description, work.shapes));
     if (steps) work.steps = *steps;
     if (work.steps) return work;

@@ -107,21 +107,39 @@ TEST(LoadLimits, HeightAndWidthOfAPictureCountAs320) {
   EXPECT_EQ(program.work(std::vector{Shape{1, 3, 321, 5}}), 2U * 3 * 321 * 5 * 8);
 }
 
+TEST(LoadLimits, SamplesOfASoundCountAs1024) {
+  LoadOptions any = options();
+  any.on = std::make_shared<testing::FakeDevice>(testing::one_in_one_out(Shape{-1, -1}));
+  const std::string model = testing::relu_model({std::string("n"), std::string("samples")});
+  const Program program = Program::load(as_byte_span(model), any).value();
+  EXPECT_EQ(program.work(std::vector{Shape{1, 512}}), 2U * 1024 * 8);
+  EXPECT_EQ(program.work(std::vector{Shape{1, 1025}}), 2U * 1025 * 8);
+}
+
+TEST(LoadLimits, TheSecondDimensionOfAStateIsTheBatch) {
+  LoadOptions any = options();
+  any.on = std::make_shared<testing::FakeDevice>(testing::one_in_one_out(Shape{2, -1, 128}));
+  const std::string model = testing::relu_model({2, std::string("n"), 128});
+  const Program program = Program::load(as_byte_span(model), any).value();
+  EXPECT_EQ(program.work(std::vector{Shape{2, 1, 128}}), 2U * 2 * 128 * 8);
+  EXPECT_EQ(program.work(std::vector{Shape{2, 3, 128}}), 2U * 2 * 3 * 128 * 8);
+}
+
 /// Otherwise the first run would look at all nodes again.
 TEST(LoadLimits, TheWorkOfSizesOfEverydayUseIsKnownFromTheLoad) {
   LoadOptions any = options();
-  any.on = std::make_shared<testing::FakeDevice>(testing::one_in_one_out(Shape{-1, -1}));
+  any.on = std::make_shared<testing::FakeDevice>(testing::one_in_one_out(Shape{-1, -1, 2}));
   const auto load_of = [&](const std::vector<testing::OnnxBuilder::Dim>& dims) {
     return Program::load(as_byte_span(testing::relu_model(dims)), any).value();
   };
-  const Program program = load_of({std::string("n"), std::string("t")});
-  EXPECT_EQ(program.work(std::vector{Shape{1, 5}}), 2U * 64 * 8) << "that of 64";
-  EXPECT_EQ(program.work(std::vector{Shape{1, 65}}), 2U * 65 * 8);
-  EXPECT_EQ(program.work(std::vector{Shape{2, 5}}), 2U * 2 * 5 * 8);
+  const Program program = load_of({std::string("n"), std::string("t"), 2});
+  EXPECT_EQ(program.work(std::vector{Shape{1, 5, 2}}), 2U * 128 * 8) << "that of 64";
+  EXPECT_EQ(program.work(std::vector{Shape{1, 65, 2}}), 2U * 130 * 8);
+  EXPECT_EQ(program.work(std::vector{Shape{2, 5, 2}}), 2U * 2 * 10 * 8);
   // They need more memory than is allowed, or the network does not take them: 1 counts.
-  any.load_memory = 400;
-  const Program small = load_of({std::string("n"), std::string("t")});
-  EXPECT_EQ(small.work(std::vector{Shape{1, 5}}), 2U * 5 * 8);
+  any.load_memory = 600;
+  const Program small = load_of({std::string("n"), std::string("t"), 2});
+  EXPECT_EQ(small.work(std::vector{Shape{1, 5, 2}}), 2U * 10 * 8);
 }
 
 TEST(LoadLimits, ALoadThatTakesTooLongIsGivenUpBetweenSteps) {
