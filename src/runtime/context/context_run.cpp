@@ -256,7 +256,7 @@ Status ContextState::settle_executable(const RunOptions& options, runtime::State
   const bool may_change = program_->executables->may_change();
   if (may_change && seen_ != program_->executables->generation()) CORELANE_TRY(follow_change());
   if (states_.used || !options.state_slices.empty()) CORELANE_TRY(begin_states(options, turn));
-  if (may_change) note_run(options.wait.empty());
+  if (may_change) note_run(options);
   return {};
 }
 

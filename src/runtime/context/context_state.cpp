@@ -276,31 +276,32 @@ Status ContextState::follow_change() {
   return {};
 }
 
-Result<std::vector<runtime::EngineTrial::Input>> ContextState::copy_of_inputs() const {
-  std::vector<runtime::EngineTrial::Input> inputs;
+Result<runtime::EngineTrial::Run> ContextState::copy_of_run(const RunOptions& options) const {
+  const std::size_t in_all = program_->device->info().cores.size();
+  runtime::EngineTrial::Run run{{}, runtime::trial_cores(cores_of(options), in_all)};
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     CORELANE_ASSIGN(const device::TensorRef tensor, bindings_->input(i));
     const auto* const data = static_cast<const std::byte*>(tensor.data);
-    inputs.push_back({tensor.shape, {data, data + (data == nullptr ? 0 : tensor.size)}});
+    run.inputs.push_back({tensor.shape, {data, data + (data == nullptr ? 0 : tensor.size)}});
   }
-  return inputs;
+  return run;
 }
 
 /// A trial comes first: forms have to win against the engine that it has chosen. The run does not
 /// fail because what comes after it finds no memory.
-void ContextState::note_run(bool inputs_are_there) noexcept {
+void ContextState::note_run(const RunOptions& options) noexcept {
   runtime::EngineTrial* const trial = program_->executables->trial();
-  if (trial == nullptr || trial->over()) return note_shapes(inputs_are_there);
-  if (!inputs_are_there || !trial->note_run()) return;
+  if (trial == nullptr || trial->over()) return note_shapes(options);
+  if (!options.wait.empty() || !trial->note_run()) return;
   const Status begun = no_throw("timing the engines", [&]() -> Status {
-    CORELANE_ASSIGN(auto inputs, copy_of_inputs());
-    trial->begin(std::move(inputs));
+    CORELANE_ASSIGN(auto run, copy_of_run(options));
+    trial->begin(std::move(run));
     return {};
   });
   if (!begun.ok()) trial->give_up(begun);
 }
 
-void ContextState::note_shapes(bool inputs_are_there) noexcept {
+void ContextState::note_shapes(const RunOptions& options) noexcept {
   runtime::StaticForms* const forms = program_->executables->forms();
   if (forms == nullptr) return;
   const bool batches = !forms->rule().open_ended;
@@ -312,15 +313,15 @@ void ContextState::note_shapes(bool inputs_are_there) noexcept {
     if (forms_.use == nullptr) forms_.use = forms->use_of(shapes_);
     return Status();
   });
-  if (!counted.ok() || !forms->note_run(forms_.use, inputs_are_there || batches)) return;
-  std::vector<runtime::EngineTrial::Input> inputs;
+  if (!counted.ok() || !forms->note_run(forms_.use, options.wait.empty() || batches)) return;
+  runtime::EngineTrial::Run run;
   const Status copied = no_throw("copying the inputs of a run", [&]() -> Status {
     if (batches) return {};
-    CORELANE_ASSIGN(inputs, copy_of_inputs());
+    CORELANE_ASSIGN(run, copy_of_run(options));
     return {};
   });
   if (copied.ok())
-    forms->begin(forms_.use, std::move(inputs));
+    forms->begin(forms_.use, std::move(run));
   else
     forms->give_up(forms_.use);
 }

@@ -110,10 +110,10 @@ struct ContextState {
   Status follow_change();
   /// Counts a run: begins a trial of the engines, or a form for these shapes, with the inputs of
   /// this run where it is time for one and no fence guards them.
-  void note_run(bool inputs_are_there) noexcept;
-  void note_shapes(bool inputs_are_there) noexcept;
-  /// The content of the inputs as they are bound.
-  Result<std::vector<runtime::EngineTrial::Input>> copy_of_inputs() const;
+  void note_run(const RunOptions& options) noexcept;
+  void note_shapes(const RunOptions& options) noexcept;
+  /// The content of the inputs as they are bound, and how many cores the run takes.
+  Result<runtime::EngineTrial::Run> copy_of_run(const RunOptions& options) const;
   /// What a run begins with: the executable is there, the best of those for its shapes, with the
   /// state of now.
   Status settle_executable(const RunOptions& options, runtime::StateTurn& turn);

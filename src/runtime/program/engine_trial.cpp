@@ -48,12 +48,12 @@ class Contender {
   using Inputs = std::array<std::vector<EngineTrial::Input>, 2>;
 
   static Result<Contender> make(const std::shared_ptr<device::Executable>& executable,
-                                Inputs& inputs, const Clock& clock) {
+                                Inputs& inputs, const device::CoreSet& cores, const Clock& clock) {
     if (executable == nullptr) return error(Code::kWrongState, "nothing is prepared");
     Contender made(inputs, clock);
     made.job_.executable = executable;
     CORELANE_ASSIGN(made.job_.bindings, executable->new_bindings());
-    made.job_.cores = device::CoreSet::any(1);
+    made.job_.cores = cores;
     made.job_.direct_user_memory = true;
     return made;
   }
@@ -177,18 +177,24 @@ std::optional<EngineVerdict> EngineVerdict::parse(std::string_view text) {
   return verdict;
 }
 
+device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) noexcept {
+  if (cores.kind() == device::CoreSet::Kind::kPlatform || (in_all > 1 && cores.count() >= in_all))
+    return device::CoreSet::platform();
+  return device::CoreSet::any(std::max<std::size_t>(1, cores.count()));
+}
+
 /// They take turns, so that what else the machine does meets both. At no lower priority than the
 /// program's own runs: where these keep all cores busy, no comparison would end, and none of them
 /// would become faster. One job at a time waits or runs.
 Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
                                            const std::shared_ptr<device::Executable>& first,
                                            const std::shared_ptr<device::Executable>& other,
-                                           std::vector<EngineTrial::Input> given,
+                                           EngineTrial::Run run,
                                            const std::function<bool()>& stopped) {
-  Contender::Inputs inputs = {given, std::move(given)};
+  Contender::Inputs inputs = {run.inputs, std::move(run.inputs)};
   const Clock& clock = *device.clock();
-  CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs, clock));
-  CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, clock));
+  CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs, run.cores, clock));
+  CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, run.cores, clock));
   device::QueueOptions queue_options;
   queue_options.name = name;
   CORELANE_ASSIGN(const auto queue, device.make_queue(queue_options));
@@ -218,12 +224,12 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     return stop || process_ending();
   }
 
-  void work(std::vector<Input> given) {
+  void work(Run run) {
     {
       const LateEnds late;
       const Status status = no_throw("the comparison", [&]() -> Status {
         const EngineVisit visit;
-        return visit && !process_ending() ? compare(std::move(given)) : Status();
+        return visit && !process_ending() ? compare(std::move(run)) : Status();
       });
       if (!status.ok() && status.code() != Code::kCancelled)
         log::debug("runtime", "program '{}' stays on {}: {} is not timed: {}", parts.name,
@@ -243,7 +249,7 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     return await_end_of(loser, stop, lock.native(), changed, *parts.device->clock());
   }
 
-  Status compare(std::vector<Input> inputs) {
+  Status compare(Run run) {
     const std::shared_ptr<device::Executable> first = parts.first();
     if (first == nullptr) return error(Code::kWrongState, "nothing is prepared");
     // What the load freed stays for the first runs: until now.
@@ -257,7 +263,7 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     }
     const std::shared_ptr<device::Executable> other = std::move(*prepared);
     CORELANE_ASSIGN(const std::vector<EnginePair> pairs,
-                    time_pairs(*parts.device, parts.name, first, other, std::move(inputs),
+                    time_pairs(*parts.device, parts.name, first, other, std::move(run),
                                [this] { return stopped(); }));
     const double ratio = median_ratio(pairs);
     const bool faster = ratio < worth_a_change(pairs);
@@ -304,10 +310,10 @@ bool EngineTrial::note_run() noexcept {
          core_->made_in == fork_count();
 }
 
-void EngineTrial::begin(std::vector<Input> inputs) {
+void EngineTrial::begin(Run run) {
   const MutexLock lock(core_->mutex);
   if (core_->running || core_->stop || core_->thread.joinable()) return;
-  auto started = start_thread("engine trial", [core = core_, given = std::move(inputs)]() mutable {
+  auto started = start_thread("engine trial", [core = core_, given = std::move(run)]() mutable {
     core->work(std::move(given));
   });
   if (!started) {

@@ -16,6 +16,7 @@
 #include "corelane/base/bytes.h"
 #include "corelane/base/clock.h"
 #include "corelane/base/status.h"
+#include "corelane/device/core_set.h"
 #include "corelane/tensor/shape.h"
 
 namespace corelane::device {
@@ -77,6 +78,11 @@ class EngineTrial {
     Shape shape;
     ByteVector bytes;
   };
+  /// One run of the program, which both engines repeat.
+  struct Run {
+    std::vector<Input> inputs;
+    device::CoreSet cores;  ///< As trial_cores() gives them.
+  };
   struct Parts {
     std::shared_ptr<device::Device> device;
     std::string name;          ///< Of the program, for the log.
@@ -99,7 +105,7 @@ class EngineTrial {
   /// A run of the program begins. True once: for the run that has to hand its inputs to begin().
   bool note_run() noexcept;
   /// Starts the trial. Where it cannot be made the log says why, and the first engine stays.
-  void begin(std::vector<Input> inputs);
+  void begin(Run run);
   /// In place of begin(), where the inputs could not be copied: the first engine stays.
   void give_up(const Status& why) noexcept;
   /// True once no trial follows any more.
@@ -114,13 +120,18 @@ class EngineTrial {
   std::atomic<std::uint32_t> runs_{0};
 };
 
+/// Cores for a trial of what runs on `cores` of a device with `in_all`: as many, since engines
+/// differ in what several cores gain them, but any. All of them are the platform's choice, which
+/// does not wait for cores that others hold.
+device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) noexcept;
+
 /// Runs both executables in turns on the same inputs, which lie in other memory each time, as one
 /// more caller of the device, until is_enough(). A turn of runs below 1 ms is several of them.
 /// kCancelled once `stopped` says so.
 Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
                                            const std::shared_ptr<device::Executable>& first,
                                            const std::shared_ptr<device::Executable>& other,
-                                           std::vector<EngineTrial::Input> inputs,
+                                           EngineTrial::Run run,
                                            const std::function<bool()>& stopped);
 
 }  // namespace corelane::runtime

@@ -136,6 +136,29 @@ TEST(EngineTrial, AnEngineThatIsLittleFasterIsNotTaken) {
   EXPECT_EQ(bench.setup.device->last.executable->engine().engine, "");
 }
 
+TEST(EngineTrial, ATrialTakesAnyOfAsManyCoresAndAllAsThePlatformChooses) {
+  using device::CoreSet;
+  EXPECT_EQ(trial_cores(CoreSet::any(1), 3), CoreSet::any(1));
+  EXPECT_EQ(trial_cores(CoreSet::of({1}), 3), CoreSet::any(1));
+  EXPECT_EQ(trial_cores(CoreSet::of({0, 2}), 3), CoreSet::any(2));
+  EXPECT_EQ(trial_cores(CoreSet::of({0, 1, 2}), 3), CoreSet::platform());
+  EXPECT_EQ(trial_cores(CoreSet::platform(), 3), CoreSet::platform());
+  EXPECT_EQ(trial_cores(CoreSet::of({0}), 1), CoreSet::any(1));
+}
+
+TEST(EngineTrial, EnginesAreTimedOnAsManyCoresAsTheRunTakes) {
+  RunOptions wide;
+  wide.cores = device::CoreSet::platform();
+  for (const bool is_wide : {false, true}) {
+    Bench bench(microseconds(400), microseconds(300));
+    bench.setup.device->wide_run_times = {{"", microseconds(150)}, {"b", microseconds(200)}};
+    for (std::uint32_t i = 0; i < kRunsBeforeTrial; ++i)
+      ASSERT_TRUE(bench.context.run(is_wide ? wide : RunOptions()).ok());
+    bench.wait();
+    EXPECT_EQ(bench.engine(), is_wide ? "fake 1" : "b");
+  }
+}
+
 TEST(EngineTrial, AnEngineThatRefusesTheProgramIsNotTaken) {
   Bench bench(microseconds(10), microseconds(5));
   bench.setup.device->on_prepare = [](const device::PrepareOptions& options) {

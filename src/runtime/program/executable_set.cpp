@@ -399,8 +399,8 @@ void ExecutableSet::begin_forms() {
   form_engine_ = base_.engine;
   forms_ = std::make_unique<StaticForms>(
       FormRule{}, description_.name,
-      [this](const std::shared_ptr<FormUse>& use, StaticForms::Inputs inputs) {
-        return add_form(use, std::move(inputs));
+      [this](const std::shared_ptr<FormUse>& use, EngineTrial::Run run) {
+        return add_form(use, std::move(run));
       });
 }
 
@@ -417,8 +417,8 @@ void ExecutableSet::begin_shape_forms(std::string engine) {
   open_outputs_ = used.executable->outputs();
   forms_ = std::make_unique<StaticForms>(
       FormRule{kMostShapeForms, true}, description_.name,
-      [this](const std::shared_ptr<FormUse>& use, StaticForms::Inputs inputs) {
-        return add_form(use, std::move(inputs));
+      [this](const std::shared_ptr<FormUse>& use, EngineTrial::Run run) {
+        return add_form(use, std::move(run));
       });
 }
 
@@ -512,11 +512,12 @@ Status ExecutableSet::check_room_left() const {
 }
 
 Result<bool> ExecutableSet::is_worth_it(const std::shared_ptr<device::Executable>& form,
-                                        StaticForms::Inputs inputs) const {
+                                        EngineTrial::Run run) const {
   const std::shared_ptr<device::Executable> open = first().executable;
-  if (inputs.size() != description_.inputs.size() || !takes_place_of(*open, *form)) return false;
+  if (run.inputs.size() != description_.inputs.size() || !takes_place_of(*open, *form))
+    return false;
   CORELANE_ASSIGN(const std::vector<EnginePair> pairs,
-                  time_pairs(*device_, description_.name, open, form, std::move(inputs),
+                  time_pairs(*device_, description_.name, open, form, std::move(run),
                              [this] { return forms_->stopping(); }));
   const double ratio = median_ratio(pairs);
   log::debug("runtime", "program '{}': a form of {} takes {:.2f} of the time of the open one",
@@ -526,16 +527,14 @@ Result<bool> ExecutableSet::is_worth_it(const std::shared_ptr<device::Executable
 }
 
 /// In the thread of the forms.
-Result<bool> ExecutableSet::add_form(const std::shared_ptr<FormUse>& use,
-                                     StaticForms::Inputs inputs) {
-  auto added = make_form(use, std::move(inputs));
+Result<bool> ExecutableSet::add_form(const std::shared_ptr<FormUse>& use, EngineTrial::Run run) {
+  auto added = make_form(use, std::move(run));
   if (first().executable->memory().total() >= kWorthATrim) trim_heap();
   return added;
 }
 
 /// One at a time, so the budget does not change meanwhile.
-Result<bool> ExecutableSet::make_form(const std::shared_ptr<FormUse>& use,
-                                      StaticForms::Inputs inputs) {
+Result<bool> ExecutableSet::make_form(const std::shared_ptr<FormUse>& use, EngineTrial::Run run) {
   const std::size_t cores = device_->info().cores.size();
   std::size_t contexts = 0;
   {
@@ -548,7 +547,7 @@ Result<bool> ExecutableSet::make_form(const std::shared_ptr<FormUse>& use,
   CORELANE_ASSIGN(auto executable, prepare(use->shapes, copies, form_engine_));
   if (forms_->rule().open_ended) {
     CORELANE_TRY(check_room_left());
-    CORELANE_ASSIGN(const bool worth_it, is_worth_it(executable, std::move(inputs)));
+    CORELANE_ASSIGN(const bool worth_it, is_worth_it(executable, std::move(run)));
     if (!worth_it) return false;
   }
   CORELANE_ASSIGN(const std::size_t held, size_of_form(*executable));

@@ -126,15 +126,15 @@ class ExecutableSet {
   void begin_forms();
   /// Prepares one, as far as the budget allows, for the contexts that there are. False: it is no
   /// faster than the open form.
-  Result<bool> add_form(const std::shared_ptr<FormUse>& use, StaticForms::Inputs inputs);
-  Result<bool> make_form(const std::shared_ptr<FormUse>& use, StaticForms::Inputs inputs);
+  Result<bool> add_form(const std::shared_ptr<FormUse>& use, EngineTrial::Run run);
+  Result<bool> make_form(const std::shared_ptr<FormUse>& use, EngineTrial::Run run);
   /// What it counts with against the budget; kOutOfMemory or kUnsupported where that is too much.
   Result<std::size_t> size_of_form(const device::Executable& form);
   /// PrepareOptions::replicate_limit of one more form; kOutOfMemory.
   Result<std::size_t> room_for_form(const FormUse& use);
   Status check_room_left() const;
   Result<bool> is_worth_it(const std::shared_ptr<device::Executable>& form,
-                           StaticForms::Inputs inputs) const;
+                           EngineTrial::Run run) const;
   void drop_form(const std::vector<Shape>& shapes);
   /// Bytes that copies beyond the first take, and forms.
   std::size_t copies_taken() CORELANE_REQUIRES(mutex_);

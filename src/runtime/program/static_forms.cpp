@@ -68,7 +68,7 @@ struct StaticForms::Core : std::enable_shared_from_this<Core> {
   using Use = std::shared_ptr<FormUse>;
   struct Due {
     Use use;
-    Inputs inputs;
+    EngineTrial::Run run;
   };
 
   Core(FormRule how, std::string program, Make maker)
@@ -192,7 +192,7 @@ struct StaticForms::Core : std::enable_shared_from_this<Core> {
     const LateEnds late;
     while (std::optional<Due> next_due = next()) {
       const Use use = next_due->use;
-      const Result<bool> result = make_one(use, std::move(next_due->inputs));
+      const Result<bool> result = make_one(use, std::move(next_due->run));
       next_due.reset();
       if (note_end(*use, result)) report(*use, result.error());
     }
@@ -249,11 +249,11 @@ struct StaticForms::Core : std::enable_shared_from_this<Core> {
     return front;
   }
 
-  Result<bool> make_one(const Use& use, Inputs inputs) {
+  Result<bool> make_one(const Use& use, EngineTrial::Run run) {
     const EngineVisit visit;
     if (!visit || process_ending()) return error(Code::kCancelled, "the process ends");
     try {
-      return make(use, std::move(inputs));
+      return make(use, std::move(run));
     } catch (const std::exception& e) {
       return error(Code::kInternal, "making the form: {}", e.what());
     } catch (...) {
@@ -328,12 +328,12 @@ bool StaticForms::note_run(const std::shared_ptr<FormUse>& use, bool inputs_are_
   return false;
 }
 
-void StaticForms::begin(const std::shared_ptr<FormUse>& use, Inputs inputs) noexcept {
+void StaticForms::begin(const std::shared_ptr<FormUse>& use, EngineTrial::Run run) noexcept {
   Core& core = *core_;
   try {
     const MutexLock lock(core.mutex);
     if (core.stop) return;
-    core.due.push_back({use, std::move(inputs)});
+    core.due.push_back({use, std::move(run)});
     core.start();
   } catch (const std::exception& e) {
     give_up(use);

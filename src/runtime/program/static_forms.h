@@ -78,10 +78,10 @@ class FormUse {
 /// form that is being made and drops those that are due.
 class StaticForms {
  public:
-  using Inputs = std::vector<EngineTrial::Input>;
   /// Prepares the form of `use->shapes` and makes it known. Called in the thread of this object,
   /// without a lock. False: it is no faster than the open form. kOutOfMemory: there is no room.
-  using Make = std::function<Result<bool>(const std::shared_ptr<FormUse>& use, Inputs inputs)>;
+  using Make =
+      std::function<Result<bool>(const std::shared_ptr<FormUse>& use, EngineTrial::Run run)>;
 
   /// `name`: of the program, for the log.
   StaticForms(FormRule rule, std::string name, Make make);
@@ -93,10 +93,10 @@ class StaticForms {
   /// What counts the runs of these shapes. A context keeps it while it stays at them.
   std::shared_ptr<FormUse> use_of(const std::vector<Shape>& shapes);
   /// A run of these shapes begins, on either form. True where a form for them is to be made: then
-  /// begin() follows, with the inputs of the run where the rule is open-ended. Never waits.
+  /// begin() follows, with what the run was given where the rule is open-ended. Never waits.
   /// `inputs_are_there`: else no form is begun.
   bool note_run(const std::shared_ptr<FormUse>& use, bool inputs_are_there) noexcept;
-  void begin(const std::shared_ptr<FormUse>& use, Inputs inputs) noexcept;
+  void begin(const std::shared_ptr<FormUse>& use, EngineTrial::Run run) noexcept;
   /// In place of begin(), where the inputs could not be copied: it is thought of again later.
   void give_up(const std::shared_ptr<FormUse>& use) noexcept;
   /// Makes the form of these shapes now and waits for it; at once where it is there. What `make`

@@ -220,6 +220,8 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   /// What a job takes on the engine that its executable was prepared for; 5 us where it is not
   /// here.
   std::map<std::string, Duration> run_times;
+  /// The same for jobs on several cores, where these are to be told apart.
+  std::map<std::string, Duration> wide_run_times;
   /// The same for executables with open dimensions, where these are to be told apart.
   std::map<std::string, Duration> open_run_times;
   std::optional<Duration> open_run_time;  ///< On any engine that is not in open_run_times.
@@ -321,11 +323,16 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     r.code = status.code();
     r.queued = TimePoint(std::chrono::microseconds(10));
     r.started = TimePoint(std::chrono::microseconds(12));
-    r.ended = r.started + run_time(*job.executable);
+    r.ended = r.started + run_time(job);
     return r;
   }
-  Duration run_time(const device::Executable& executable) const {
+  Duration run_time(const device::Submission& job) const {
+    const device::Executable& executable = *job.executable;
     const std::string engine = executable.engine().engine;
+    const bool is_wide =
+        job.cores.kind() == device::CoreSet::Kind::kPlatform || job.cores.count() > 1;
+    if (const auto wide = wide_run_times.find(engine); is_wide && wide != wide_run_times.end())
+      return wide->second;
     const auto is_open = [](const TensorDesc& x) { return !x.shape.is_static(); };
     if (std::ranges::any_of(executable.inputs(), is_open)) {
       const auto open = open_run_times.find(engine);
