@@ -98,7 +98,7 @@ class Regroup {
     const Side& s = w_.src;
     const Side& d = w_.dst;
     const bool same = s.block == d.block;
-    if (looks_up_into_blocks(n, row, p, count)) return;
+    if (convert_into_blocks(n, row, p, count)) return;
     for (std::size_t b = 0; b < s.blocks && w_.kernel; ++b) {
       const bool whole = same && (b + 1) * s.block <= w_.channels;
       std::byte* to = whole ? d.at(n, b, row) + p * d.pixel_step() : staged(b);
@@ -125,16 +125,15 @@ class Regroup {
     }
   }
 
-  /// True where bytes of few channels have become padded blocks.
-  bool looks_up_into_blocks(std::size_t n, std::size_t row, std::size_t p,
-                            std::size_t count) const {
+  /// Makes padded blocks of the tile with one kernel; false where none does.
+  bool convert_into_blocks(std::size_t n, std::size_t row, std::size_t p, std::size_t count) const {
     const Side& s = w_.src;
     const Side& d = w_.dst;
     return w_.looks_pixels_up() && w_.fused.look_up_padded != nullptr && d.blocks == 1 &&
            d.pixel_step() == kBlockBytes &&
            w_.fused.look_up_padded(w_.params_from(0), s.block, s.at(n, 0, row) + p * s.pixel_step(),
                                    d.at(n, 0, row) + p * kBlockBytes, count,
-                                   w_.zero(w_.channels - 1).data());
+                                   w_.zero(w_.channels - 1).data(), w_.exceeds_cache);
   }
 
   std::byte* staged(std::size_t b) {
@@ -284,7 +283,8 @@ class Tiles {
         if (interleave_fused(at, c, valid, group, to + first * d.size)) continue;
         fetch(at, c, valid);
         if (pads(valid, group) &&
-            put_together_.interleave_padded(rows_, valid, to, at.count, padding_.data()))
+            put_together_.interleave_padded(rows_, valid, to, at.count, padding_.data(),
+                                            w_.exceeds_cache))
           continue;
         std::fill(rows_ + valid, rows_ + group, padding_.data());
         put_together_.interleave(
@@ -314,7 +314,7 @@ class Tiles {
     point_at_planes(at, first, count);
     if (w_.fused.interleave_padded != nullptr && pads(count, group) &&
         w_.fused.interleave_padded(w_.params_from(first), rows_, count, to, at.count,
-                                   padding_.data()))
+                                   padding_.data(), w_.exceeds_cache))
       return true;
     if (w_.fused.interleave == nullptr || !w_.uniform || w_.params(0).normalise) return false;
     std::fill(rows_ + count, rows_ + group, zeros_.data());

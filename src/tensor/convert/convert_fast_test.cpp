@@ -175,6 +175,43 @@ TEST_P(ConvertFast, QuantizesAroundTiesAsTheReferenceDoes) {
   }
 }
 
+/// One lane of a vector whose other lanes are far from ties.
+TEST_P(ConvertFast, BoundsWhatIsFarBeyondTheIntegersAsTheReferenceDoes) {
+  for (const float scale : {0.0472F, 1 / 1.2499F, 3.0F}) {
+    const std::vector<float> values{INFINITY,
+                                    -INFINITY,
+                                    4.4e6F * scale,
+                                    -4.4e6F * scale,
+                                    5e6F * scale,
+                                    -1.9e7F * scale,
+                                    1.2582912e7F * scale,
+                                    -1.2582912e7F * scale,
+                                    1e30F,
+                                    -1e30F,
+                                    NAN,
+                                    3e38F};
+    for (const float value : values) {
+      for (const std::int32_t zero : {-128, 0, 150}) {
+        for (const DType type : {DType::kI8, DType::kU8}) {
+          std::vector<float> x(256, 0.3F * scale);
+          x[70] = x[201] = value;
+          const Shape shape{256};
+          std::vector<std::byte> expected(x.size());
+          std::vector<std::byte> actual(x.size());
+          const auto run = [&](std::vector<std::byte>& out, ConvertPath path) {
+            return convert({x.data(), x.size() * 4, DType::kF32, shape, {}, {}},
+                           {out.data(), out.size(), type, shape, {}, Quant::affine(scale, zero)},
+                           {{}, {}, path});
+          };
+          ASSERT_TRUE(run(expected, ConvertPath::kReference).ok());
+          ASSERT_TRUE(run(actual, ConvertPath::kFast).ok());
+          ASSERT_EQ(expected, actual) << dtype_name(type) << " " << value << " / " << scale;
+        }
+      }
+    }
+  }
+}
+
 /// Pictures of every byte: enough pixels for all 256 of them in each channel, of an odd width.
 ConvertCase picture_case(DType from, DType to, std::int64_t channels) {
   ConvertCase k;
@@ -251,6 +288,21 @@ TEST_P(ConvertFast, LooksBytesOfFewChannelsUpInEveryLayout) {
         k.src.layout = from;
         k.dst.layout = to;
         k.dst.quant = Quant::affine(0.0186F, -14);
+        if (pick(2) == 0) {  // Channels with quantizations of their own, or images.
+          k.src.shape = k.dst.shape = {2, channels, 11, 373};
+          k.dst.quant.axis = pick(3) == 0 ? 0 : 1;
+          const auto count = k.dst.quant.axis == 0 ? 2 : static_cast<std::int32_t>(channels);
+          k.dst.quant.scales.clear();
+          k.dst.quant.zero_points.clear();
+          for (std::int32_t i = 0; i < count; ++i) {
+            k.dst.quant.scales.push_back(0.0186F + 0.001F * static_cast<float>(i));
+            k.dst.quant.zero_points.push_back(3 + 10 * i);
+          }
+        }
+        if (pick(3) == 0) {
+          k.src.dtype = DType::kI8;
+          k.src.quant = Quant::affine(0.9F, 3);
+        }
         const std::size_t lists = pick(3) == 0 ? 1 : static_cast<std::size_t>(channels);
         for (std::size_t c = 0; c < lists; ++c) {
           k.options.mean.push_back(116.28F + static_cast<float>(c));

@@ -20,7 +20,7 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// Vectors of three channels become pixels in memory; ThreesApart makes them of pixels again.
+/// Stores the vectors of three channels as pixels. ThreesApart loads such vectors from pixels.
 template <class D, class = void>
 struct ThreesTogether {
   using V = hn::Vec<D>;
@@ -74,7 +74,7 @@ constexpr ThreesOrder<T> order_apart() {
   return order;
 }
 
-/// Whole vectors of the shuffles.
+/// The shuffles of an order, in registers.
 template <class D>
 class ThreesShuffle {
  public:
@@ -198,11 +198,11 @@ HWY_INLINE bool deinterleave_abreast(D d, Store store, const T* src, std::size_t
 }
 
 /// Up to four channels of bytes, at least Lanes(d) pixels, to pixels of one block that `padding`
-/// fills: four bytes are put together for each pixel, and each four of them into a block.
+/// fills: the bytes of each pixel are put together as 32 bits, and these spread to blocks.
 /// load(pixel, vectors) sets a vector for each channel; those of the others hold padding.
 template <class D, class Load>
 HWY_INLINE void interleave_into_blocks(D d, Load load, std::uint8_t* dst, std::size_t count,
-                                       const std::byte* padding) {
+                                       const std::byte* padding, bool stream) {
   static_assert(sizeof(hn::TFromD<D>) == 1);
   const hn::Repartition<std::uint16_t, D> d16;
   using D32 = hn::Repartition<std::uint32_t, D>;
@@ -220,6 +220,7 @@ HWY_INLINE void interleave_into_blocks(D d, Load load, std::uint8_t* dst, std::s
   for_vectors(hn::Lanes(d), count, [&](std::size_t p) HWY_ATTR {
     hn::Vec<D> v[4] = {fill, fill, fill, fill};
     load(p, v);
+    const bool lines = stream && begins_line(dst + p * kBlockBytes);
     const auto lower01 = hn::BitCast(d16, hn::InterleaveLower(d, v[0], v[1]));
     const auto upper01 = hn::BitCast(d16, hn::InterleaveUpper(d, v[0], v[1]));
     const auto lower23 = hn::BitCast(d16, hn::InterleaveLower(d, v[2], v[3]));
@@ -237,7 +238,7 @@ HWY_INLINE void interleave_into_blocks(D d, Load load, std::uint8_t* dst, std::s
         const auto pixels =
             hn::IfThenElse(keep, hn::TableLookupLanes(four[i], part), hn::BitCast(d32, fill));
         const std::size_t first = p + k * kPixels / 4 * 16 + 4 * i + k * kPixels % 4;
-        hn::StoreU(hn::BitCast(d, pixels), d, dst + first * kBlockBytes);
+        store(d, hn::BitCast(d, pixels), dst + first * kBlockBytes, lines);
       }
     }
   });
@@ -247,14 +248,15 @@ HWY_INLINE void interleave_into_blocks(D d, Load load, std::uint8_t* dst, std::s
 template <class D, class R>
 HWY_INLINE bool interleave_rows_into_blocks(D d, R& as, const std::byte* const* rows,
                                             std::size_t channels, std::uint8_t* dst,
-                                            std::size_t count, const std::byte* padding) {
+                                            std::size_t count, const std::byte* padding,
+                                            bool stream) {
   if (channels == 0 || channels > 4 || count < hn::Lanes(d)) return false;
   const auto load = [&](std::size_t p, hn::Vec<D>(&v)[4]) HWY_ATTR {
 #pragma GCC unroll 4
     for (std::size_t c = 0; c < 4; ++c)
       if (c < channels) v[c] = as.load(rows[c], p);
   };
-  interleave_into_blocks(d, load, dst, count, padding);
+  interleave_into_blocks(d, load, dst, count, padding, stream);
   return true;
 }
 

@@ -1,5 +1,5 @@
-// Tiles between f32 planes and pixels of 1 or 2 bytes, converted on the way, compiled once per
-// instruction set.
+// Tiles between f32 planes and pixels of 1 or 2 bytes, converted on the way, and bytes of pictures
+// looked up on theirs; compiled once per instruction set.
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -153,7 +153,7 @@ void look_up_pixels(ChannelParams params, const std::byte* src, std::byte* dst, 
     __m512i y = _mm512_setzero_si512();
 #pragma GCC unroll 4
     for (std::size_t c = 0; c < kChannels; ++c) {
-      // The lanes before this vector end with another channel: 64 is one more than a multiple of 3.
+      // Vector k begins with channel 64 * k mod kChannels.
       const std::uint64_t mine = lanes[(c + kChannels - vector * kLanes % kChannels) % kChannels];
       y = _mm512_mask_mov_epi8(y, mine, results.of[c].of(x, is_upper));
     }
@@ -186,7 +186,7 @@ void look_up(ChannelParams params, std::size_t channels, const std::byte* src, s
 bool look_up_apart(ChannelParams params, const std::byte* src, std::size_t stride,
                    std::byte* const* rows, std::size_t channels, std::size_t count, Streaming) {
   const Bytes d;
-  if (count < hn::Lanes(d)) return false;
+  if (params.of(0).results == nullptr || count < hn::Lanes(d)) return false;
   const ResultsOfChannels results(params, channels);
   const auto store = [&](std::size_t c, std::size_t p, hn::Vec<Bytes> v)
                          HWY_ATTR { store_at(d, results.of[c](v), rows[c] + p); };
@@ -195,7 +195,7 @@ bool look_up_apart(ChannelParams params, const std::byte* src, std::size_t strid
 
 /// Rows of bytes, or pixels of them, into blocks.
 bool look_up_rows_padded(ChannelParams params, const std::byte* const* rows, std::size_t channels,
-                         std::byte* dst, std::size_t count, const std::byte* padding) {
+                         std::byte* dst, std::size_t count, const std::byte* padding, bool stream) {
   const Bytes d;
   if (params.of(0).results == nullptr || channels == 0 || channels > 4 || count < hn::Lanes(d))
     return false;
@@ -205,13 +205,13 @@ bool look_up_rows_padded(ChannelParams params, const std::byte* const* rows, std
     for (std::size_t c = 0; c < 4; ++c)
       if (c < channels) v[c] = results.of[c](load_at(d, rows[c] + p));
   };
-  interleave_into_blocks(d, load, typed<std::uint8_t>(dst), count, padding);
+  interleave_into_blocks(d, load, typed<std::uint8_t>(dst), count, padding, stream);
   return true;
 }
 bool look_up_padded(ChannelParams params, std::size_t channels, const std::byte* src,
-                    std::byte* dst, std::size_t count, const std::byte* padding) {
+                    std::byte* dst, std::size_t count, const std::byte* padding, bool stream) {
   const Bytes d;
-  if (channels != 3 || count < hn::Lanes(d)) return false;
+  if (params.of(0).results == nullptr || channels != 3 || count < hn::Lanes(d)) return false;
   const ResultsOfChannels results(params, channels);
   const ThreesApart<Bytes> threes;
   const auto load = [&](std::size_t p, hn::Vec<Bytes>(&v)[4]) HWY_ATTR {
@@ -219,7 +219,7 @@ bool look_up_padded(ChannelParams params, std::size_t channels, const std::byte*
 #pragma GCC unroll 4
     for (std::size_t c = 0; c < 3; ++c) v[c] = results.of[c](v[c]);
   };
-  interleave_into_blocks(d, load, typed<std::uint8_t>(dst), count, padding);
+  interleave_into_blocks(d, load, typed<std::uint8_t>(dst), count, padding, stream);
   return true;
 }
 #endif
@@ -249,12 +249,12 @@ bool interleave_bytes(const RowParams& params, const std::byte* const* rows, std
 template <class I>
 bool interleave_bytes_padded(ChannelParams params, const std::byte* const* rows,
                              std::size_t channels, std::byte* dst, std::size_t count,
-                             const std::byte* padding) {
+                             const std::byte* padding, bool stream) {
   const RowParams& all = params.of(0);
   if (params.step != 0 || all.normalise || !Quantize<I>::has_products(all)) return false;
   ToBytes<I> as(all);
   return interleave_rows_into_blocks(Whole<I>(), as, rows, channels, typed<std::uint8_t>(dst),
-                                     count, padding);
+                                     count, padding, stream);
 }
 
 template <class T, class F>

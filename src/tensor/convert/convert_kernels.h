@@ -97,11 +97,11 @@ struct TileKernels {
   /// rows[c][p] = src[p * stride + c].
   void (*deinterleave)(const std::byte* src, std::size_t stride, std::byte* const* rows,
                        std::size_t channels, std::size_t count, Streaming streaming);
-  /// Blocks of 16 elements: dst[p * 16 + c] = rows[c][p] for c < channels, and `padding` for the
-  /// others. False, with nothing written, where other forms serve: elements of more than one byte,
-  /// more than four channels, few pixels.
+  /// Blocks of 16 elements: dst[p * 16 + c] = rows[c][p] for c < channels, and for the others
+  /// `padding`, 16 equal bytes. False, with nothing written, where other forms serve: elements of
+  /// more than one byte, more than four channels, few pixels. `stream`: as Streaming::store.
   bool (*interleave_padded)(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                            std::size_t count, const std::byte* padding);
+                            std::size_t count, const std::byte* padding, bool stream);
 };
 
 /// For elements of 1, 2, 4, 8 or 16 bytes.
@@ -116,26 +116,30 @@ struct ChannelParams {
 
 /// Tile kernels that convert: what goes through the registers anyhow needs no memory in between.
 /// Rows are f32, or bytes where both sides are; pixels have elements of 1 or 2 bytes. False, with
-/// nothing written, where parameters or few pixels need the separate kernels. Where there is a
-/// look_up(), deinterleave() takes whole pixels of two to four bytes and shortened parameters, too.
+/// nothing written, where parameters or few pixels need the separate kernels. Those from bytes to
+/// bytes look each byte up in RowParams::results, which shorten() has set for every channel.
 struct FusedKernels {
+  /// f32 rows to pixels.
   bool (*interleave)(const RowParams& params, const std::byte* const* rows, std::size_t channels,
                      std::byte* dst, std::size_t stride, std::size_t count) = nullptr;
+  /// Pixels to rows. To f32 all channels have the same parameters; to bytes there are two to four
+  /// channels, and no others between them.
   bool (*deinterleave)(ChannelParams params, const std::byte* src, std::size_t stride,
                        std::byte* const* rows, std::size_t channels, std::size_t count,
                        Streaming streaming) = nullptr;
-  /// As TileKernels::interleave_padded; rows of bytes serve, too, and `padding` is converted.
+  /// As TileKernels::interleave_padded; `padding` is converted.
   bool (*interleave_padded)(ChannelParams params, const std::byte* const* rows,
                             std::size_t channels, std::byte* dst, std::size_t count,
-                            const std::byte* padding) = nullptr;
+                            const std::byte* padding, bool stream) = nullptr;
   /// Pixels of two to four bytes that become as many bytes: dst[p * channels + c] is the result of
   /// channel c for src[p * channels + c].
   void (*look_up)(ChannelParams params, std::size_t channels, const std::byte* src, std::byte* dst,
                   std::size_t count) = nullptr;
-  /// The same into blocks of 16: dst[p * 16 + c], and `padding` for the others. False, with nothing
-  /// written, for few pixels.
+  /// The same into blocks of 16: dst[p * 16 + c], and `padding` for the others. False for other
+  /// than three channels.
   bool (*look_up_padded)(ChannelParams params, std::size_t channels, const std::byte* src,
-                         std::byte* dst, std::size_t count, const std::byte* padding) = nullptr;
+                         std::byte* dst, std::size_t count, const std::byte* padding,
+                         bool stream) = nullptr;
 };
 
 /// The kernels that convert from `src` to `dst`; null where there are none.

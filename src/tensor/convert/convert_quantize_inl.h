@@ -166,8 +166,8 @@ class Rounding {
 
  private:
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-  /// Bytes by the instructions that saturate: they take shifted values from -inf to inf, of which
-  /// those within 2^22 are integers.
+  /// Bytes by the instructions that saturate. They take shifted values from 0 to inf, and -inf;
+  /// between -1.5 * 2^23 and 0 the sum would overflow.
   HWY_INLINE hn::Vec<Whole<I>> saturated(const VF (&shifted)[4]) const {
     __m512i q[4];
 #pragma GCC unroll 4
@@ -278,7 +278,8 @@ class Quantize {
       const VF x = load_f32(in + k * hn::Lanes(DF()) * sizeof(float), prefetch_);
       const VF s = rounding.shifted_product(x, smaller_);
       sure = hn::And(sure, hn::Eq(s, rounding.shifted_product(x, larger_)));  // Not if NaN.
-      // Both products are equal only within 2^22, and where they are infinite.
+      // Where both products are equal they are infinite, or the value is within 1.25 * 2^22: the
+      // products differ by 2^-21 of it, and f32s around it by less.
       v[k] = whole_saturates<I> ? s : rounding.clamp_shifted(s);
     }
     if (hn::AllTrue(DF(), sure)) {

@@ -158,15 +158,16 @@ void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* co
 
 template <class T>
 bool interleave_padded(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                       std::size_t count, const std::byte* padding) {
+                       std::size_t count, const std::byte* padding, bool stream) {
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (sizeof(T) == 1) {
     const hn::ScalableTag<T> d;
     EqualRows<decltype(d)> as;
-    return interleave_rows_into_blocks(d, as, rows, channels, typed<T>(dst), count, padding);
+    return interleave_rows_into_blocks(d, as, rows, channels, typed<T>(dst), count, padding,
+                                       stream);
   }
 #endif
-  (void)rows, (void)channels, (void)dst, (void)count, (void)padding;
+  (void)rows, (void)channels, (void)dst, (void)count, (void)padding, (void)stream;
   return false;
 }
 

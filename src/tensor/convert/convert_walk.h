@@ -46,7 +46,8 @@ struct Walk {
   ChannelParams params_from(std::size_t c) const noexcept {
     return {&params(c), uniform ? std::size_t{0} : std::size_t{1}};
   }
-  /// True where bytes side by side become bytes of their channels' results.
+  /// True where the kernels look up pixels of two to four bytes, each in the results of its
+  /// channel.
   bool looks_pixels_up() const noexcept;
   /// The zero of channel c, or of the nearest channel that exists.
   const ZeroPattern& zero(std::size_t c) const noexcept {
