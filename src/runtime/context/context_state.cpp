@@ -277,8 +277,11 @@ Status ContextState::follow_change() {
 }
 
 Result<runtime::EngineTrial::Run> ContextState::copy_of_run(const RunOptions& options) const {
-  const std::size_t in_all = program_->device->info().cores.size();
-  runtime::EngineTrial::Run run{{}, runtime::trial_cores(cores_of(options), in_all)};
+  const device::DeviceInfo& device = program_->device->info();
+  runtime::EngineTrial::Run run;
+  // Those of an activation are held for the engine that it runs on.
+  if (activation_ == nullptr && device.capabilities.multi_core_jobs)
+    run.cores = runtime::trial_cores(cores_of(options), device.cores.size());
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     CORELANE_ASSIGN(const device::TensorRef tensor, bindings_->input(i));
     const auto* const data = static_cast<const std::byte*>(tensor.data);

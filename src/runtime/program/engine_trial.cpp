@@ -12,6 +12,7 @@
 
 #include "base/fork.h"
 #include "base/guard.h"
+#include "base/later.h"
 #include "base/process/heap.h"
 #include "base/process/process_end.h"
 #include "base/reserve.h"
@@ -38,6 +39,8 @@ constexpr Duration kWarmUpTime = milliseconds(5);
 /// A turn of short runs ends after so long, or after kMostInTurn of them.
 constexpr Duration kTurn = milliseconds(1);
 constexpr std::size_t kMostInTurn = 16;
+/// A job on several cores waits so long for them: meanwhile it keeps idle ones from others.
+constexpr Duration kMostForCores = milliseconds(20);
 /// For runs shorter than this the cost of a hand-over between threads may decide the trial.
 constexpr Duration kShort = std::chrono::microseconds(200);
 
@@ -91,8 +94,19 @@ class Contender {
     }
     const TimePoint bound = clock_->now();
     device::JobRecord record;
-    CORELANE_TRY(queue.run(job_, &record));
+    CORELANE_TRY(job_.cores == device::CoreSet::any(1) ? queue.run(job_, &record)
+                                                       : run_on_several(queue, record));
     return (bound - begin) + (record.ended - record.started);
+  }
+
+  /// kBusy where they are not idle together soon.
+  Status run_on_several(device::Queue& queue, device::JobRecord& record) const {
+    CORELANE_ASSIGN(const auto completion, queue.submit(job_));
+    if (!completion->wait(later(clock_->now(), kMostForCores)) && completion->cancel())
+      return error(Code::kBusy, "the cores of a job are in use");
+    completion->wait_released();
+    record = completion->record();
+    return completion->status();
   }
 
   Inputs* inputs_;
@@ -183,18 +197,20 @@ device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) no
   return device::CoreSet::any(std::max<std::size_t>(1, cores.count()));
 }
 
+namespace {
+
 /// They take turns, so that what else the machine does meets both. At no lower priority than the
 /// program's own runs: where these keep all cores busy, no comparison would end, and none of them
 /// would become faster. One job at a time waits or runs.
-Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
-                                           const std::shared_ptr<device::Executable>& first,
-                                           const std::shared_ptr<device::Executable>& other,
-                                           EngineTrial::Run run,
-                                           const std::function<bool()>& stopped) {
-  Contender::Inputs inputs = {run.inputs, std::move(run.inputs)};
+Result<std::vector<EnginePair>> time_on(const device::CoreSet& cores, device::Device& device,
+                                        const std::string& name,
+                                        const std::shared_ptr<device::Executable>& first,
+                                        const std::shared_ptr<device::Executable>& other,
+                                        Contender::Inputs& inputs,
+                                        const std::function<bool()>& stopped) {
   const Clock& clock = *device.clock();
-  CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs, run.cores, clock));
-  CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, run.cores, clock));
+  CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs, cores, clock));
+  CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, cores, clock));
   device::QueueOptions queue_options;
   queue_options.name = name;
   CORELANE_ASSIGN(const auto queue, device.make_queue(queue_options));
@@ -212,6 +228,23 @@ Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::st
     }
     pairs.push_back(pair);
   }
+  return pairs;
+}
+
+}  // namespace
+
+Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
+                                           const std::shared_ptr<device::Executable>& first,
+                                           const std::shared_ptr<device::Executable>& other,
+                                           EngineTrial::Run run,
+                                           const std::function<bool()>& stopped) {
+  Contender::Inputs inputs = {run.inputs, std::move(run.inputs)};
+  const device::CoreSet one = device::CoreSet::any(1);
+  auto pairs = time_on(run.cores, device, name, first, other, inputs, stopped);
+  const bool lacks_cores =
+      !pairs && (pairs.error().code() == Code::kBusy || pairs.error().code() == Code::kOutOfCores);
+  if (lacks_cores && run.cores != one)
+    pairs = time_on(one, device, name, first, other, inputs, stopped);
   return pairs;
 }
 

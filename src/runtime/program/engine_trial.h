@@ -122,12 +122,13 @@ class EngineTrial {
 
 /// Cores for a trial of what runs on `cores` of a device with `in_all`: as many, since engines
 /// differ in what several cores gain them, but any. All of them are the platform's choice, which
-/// does not wait for cores that others hold.
+/// leaves out those that others hold exclusively.
 device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) noexcept;
 
 /// Runs both executables in turns on the same inputs, which lie in other memory each time, as one
-/// more caller of the device, until is_enough(). A turn of runs below 1 ms is several of them.
-/// kCancelled once `stopped` says so.
+/// more caller of the device, until is_enough(). A turn of runs below 1 ms is several of them. On
+/// one core where several are not idle together within 20 ms, or cannot be had. kCancelled once
+/// `stopped` says so, which is asked before each pair of turns.
 Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
                                            const std::shared_ptr<device::Executable>& first,
                                            const std::shared_ptr<device::Executable>& other,

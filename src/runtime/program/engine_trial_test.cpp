@@ -143,20 +143,30 @@ TEST(EngineTrial, ATrialTakesAnyOfAsManyCoresAndAllAsThePlatformChooses) {
   EXPECT_EQ(trial_cores(CoreSet::of({0, 2}), 3), CoreSet::any(2));
   EXPECT_EQ(trial_cores(CoreSet::of({0, 1, 2}), 3), CoreSet::platform());
   EXPECT_EQ(trial_cores(CoreSet::platform(), 3), CoreSet::platform());
+  EXPECT_EQ(trial_cores(CoreSet::any(3), 3), CoreSet::platform());
+  EXPECT_EQ(trial_cores(CoreSet::any_of(CoreSet::of({0, 1}), 1), 3), CoreSet::any(1));
+  EXPECT_EQ(trial_cores(CoreSet::any_of(CoreSet::of({0, 1}), 2), 3), CoreSet::any(2));
   EXPECT_EQ(trial_cores(CoreSet::of({0}), 1), CoreSet::any(1));
 }
 
 TEST(EngineTrial, EnginesAreTimedOnAsManyCoresAsTheRunTakes) {
+  testing::FakeConfig joins = Bench::config();
+  joins.multi_core_jobs = true;
+  testing::FakeConfig busy = joins;
+  busy.wide_jobs_wait = true;
   RunOptions wide;
   wide.cores = device::CoreSet::platform();
-  for (const bool is_wide : {false, true}) {
-    Bench bench(microseconds(400), microseconds(300));
+  const auto engine_of = [](const testing::FakeConfig& config, const RunOptions& options) {
+    Bench bench(microseconds(400), microseconds(300), {}, config);
     bench.setup.device->wide_run_times = {{"", microseconds(150)}, {"b", microseconds(200)}};
     for (std::uint32_t i = 0; i < kRunsBeforeTrial; ++i)
-      ASSERT_TRUE(bench.context.run(is_wide ? wide : RunOptions()).ok());
+      EXPECT_TRUE(bench.context.run(options).ok());
     bench.wait();
-    EXPECT_EQ(bench.engine(), is_wide ? "fake 1" : "b");
-  }
+    return bench.engine();
+  };
+  EXPECT_EQ(engine_of(joins, RunOptions()), "b");
+  EXPECT_EQ(engine_of(joins, wide), "fake 1");
+  EXPECT_EQ(engine_of(busy, wide), "b") << "on one core, since several are never idle together";
 }
 
 TEST(EngineTrial, AnEngineThatRefusesTheProgramIsNotTaken) {

@@ -116,6 +116,31 @@ TEST(LoadLimits, SamplesOfASoundCountAs1024) {
   EXPECT_EQ(program.work(std::vector{Shape{1, 1025}}), 2U * 1025 * 8);
 }
 
+/// The lengths of several inputs are one as a rule.
+TEST(LoadLimits, FloatsBesideAnotherLengthAreNoSound) {
+  const auto work_of = [](const Shape& other, const std::vector<testing::OnnxBuilder::Dim>& dims) {
+    LoadOptions any = options();
+    testing::FakeConfig config = testing::one_in_one_out(Shape{-1, -1});
+    config.inputs.push_back(config.inputs[0]);
+    config.inputs[1].name = "z";
+    config.inputs[1].shape = other;
+    any.on = std::make_shared<testing::FakeDevice>(config);
+    const std::string model = testing::OnnxBuilder()
+                                  .input("x", {std::string("n"), std::string("t")})
+                                  .input("z", dims)
+                                  .output("y", {std::string("n"), std::string("t")})
+                                  .node("Relu", {"x"}, {"y"})
+                                  .build();
+    const Program program = Program::load(as_byte_span(model), any).value();
+    Shape least = other;
+    for (std::size_t i = 0; i < least.rank(); ++i)
+      if (least[i] == Shape::kOpen) least[i] = 1;
+    return program.work(std::vector{Shape{1, 8}, least});
+  };
+  EXPECT_EQ(work_of({-1, -1}, {std::string("n"), std::string("t")}), 2U * 64 * 8);
+  EXPECT_EQ(work_of({2, -1, 128}, {2, std::string("n"), 128}), 2U * 1024 * 8);
+}
+
 TEST(LoadLimits, TheSecondDimensionOfAStateIsTheBatch) {
   LoadOptions any = options();
   any.on = std::make_shared<testing::FakeDevice>(testing::one_in_one_out(Shape{2, -1, 128}));

@@ -36,6 +36,8 @@ struct FakeConfig {
   bool precompiled = true;
   bool hold = false;  ///< Submitted jobs wait for FakeDevice::finish_next().
   std::size_t cores = 3;
+  bool multi_core_jobs = false;
+  bool wide_jobs_wait = false;                  ///< Submitted jobs on several cores never get them.
   device::MemoryFigures figures{1000, 300, 0};  ///< Of each executable.
 };
 
@@ -43,7 +45,8 @@ class FakeCompletion final : public device::Completion {
  public:
   bool done() const noexcept override { return locked(done_); }
   bool released() const noexcept override { return locked(released_); }
-  bool wait(TimePoint) override {
+  bool wait(TimePoint until) override {
+    if (waits_for_cores && until != kNever) return done();
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return done_; });
     return true;
@@ -51,7 +54,7 @@ class FakeCompletion final : public device::Completion {
   bool wait_released(TimePoint) override { return released(); }
   Status status() const override { return locked(status_); }
   device::JobRecord record() const override { return locked(record_); }
-  bool cancel() override { return false; }
+  bool cancel() override { return waits_for_cores; }
   void on_done(std::function<void(device::Completion&)> f) override {
     {
       const std::lock_guard lock(mutex_);
@@ -75,6 +78,7 @@ class FakeCompletion final : public device::Completion {
     }
     for (const auto& f : callbacks) f(*this);
   }
+  bool waits_for_cores = false;
   void release() {
     const std::lock_guard lock(mutex_);
     released_ = true;
@@ -207,6 +211,7 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     info_.isa = "none";
     for (std::size_t i = 0; i < config.cores; ++i)
       info_.cores.push_back({"core" + std::to_string(i), 0});
+    info_.capabilities.multi_core_jobs = config.multi_core_jobs;
     info_.capabilities = {true, config.dynamic_shapes, true,  true,
                           true, config.precompiled,    false, config.image_kinds};
   }
@@ -326,12 +331,13 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     r.ended = r.started + run_time(job);
     return r;
   }
+  static bool is_wide(const device::Submission& job) {
+    return job.cores.kind() == device::CoreSet::Kind::kPlatform || job.cores.count() > 1;
+  }
   Duration run_time(const device::Submission& job) const {
     const device::Executable& executable = *job.executable;
     const std::string engine = executable.engine().engine;
-    const bool is_wide =
-        job.cores.kind() == device::CoreSet::Kind::kPlatform || job.cores.count() > 1;
-    if (const auto wide = wide_run_times.find(engine); is_wide && wide != wide_run_times.end())
+    if (const auto wide = wide_run_times.find(engine); is_wide(job) && wide != wide_run_times.end())
       return wide->second;
     const auto is_open = [](const TensorDesc& x) { return !x.shape.is_static(); };
     if (std::ranges::any_of(executable.inputs(), is_open)) {
@@ -362,6 +368,10 @@ class FakeQueue final : public device::Queue {
   Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override {
     device_->last = job;
     auto completion = std::make_shared<FakeCompletion>();
+    if (device_->config.wide_jobs_wait && FakeDevice::is_wide(job)) {
+      completion->waits_for_cores = true;
+      return completion;
+    }
     device_->held.emplace_back(job, completion);
     if (!device_->config.hold) device_->finish_next();
     return completion;
