@@ -39,8 +39,10 @@ constexpr Duration kWarmUpTime = milliseconds(5);
 /// A turn of short runs ends after so long, or after kMostInTurn of them.
 constexpr Duration kTurn = milliseconds(1);
 constexpr std::size_t kMostInTurn = 16;
-/// A job on several cores waits so long for them: meanwhile it keeps idle ones from others.
-constexpr Duration kMostForCores = milliseconds(20);
+/// Jobs on several cores wait so long for them in all, and kWaitPerRun times as long as they have
+/// run: meanwhile they keep idle ones from others.
+constexpr Duration kMostForCores = milliseconds(100);
+constexpr Duration::rep kWaitPerRun = 3;
 /// For runs shorter than this the cost of a hand-over between threads may decide the trial.
 constexpr Duration kShort = std::chrono::microseconds(200);
 
@@ -100,12 +102,15 @@ class Contender {
   }
 
   /// kBusy where they are not idle together soon.
-  Status run_on_several(device::Queue& queue, device::JobRecord& record) const {
+  Status run_on_several(device::Queue& queue, device::JobRecord& record) {
+    const TimePoint begin = clock_->now();
     CORELANE_ASSIGN(const auto completion, queue.submit(job_));
-    if (!completion->wait(later(clock_->now(), kMostForCores)) && completion->cancel())
+    const Duration allowed = kMostForCores + kWaitPerRun * spent_ - waited_;
+    if (!completion->wait(later(begin, allowed)) && completion->cancel())
       return error(Code::kBusy, "the cores of a job are in use");
     completion->wait_released();
     record = completion->record();
+    waited_ += std::max(Duration{0}, record.started - begin);
     return completion->status();
   }
 
@@ -113,6 +118,7 @@ class Contender {
   const Clock* clock_;
   std::size_t next_ = 0;
   Duration spent_{0};
+  Duration waited_{0};  ///< For several cores.
   device::Submission job_;
 };
 

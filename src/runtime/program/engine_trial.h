@@ -127,7 +127,7 @@ device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) no
 
 /// Runs both executables in turns on the same inputs, which lie in other memory each time, as one
 /// more caller of the device, until is_enough(). A turn of runs below 1 ms is several of them. On
-/// one core where several are not idle together within 20 ms, or cannot be had. kCancelled once
+/// one core where several are seldom idle together, or cannot be had. kCancelled once
 /// `stopped` says so, which is asked before each pair of turns.
 Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
                                            const std::shared_ptr<device::Executable>& first,
