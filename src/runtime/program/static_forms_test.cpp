@@ -74,7 +74,8 @@ TEST(StaticForms, ARunWhoseInputsAreNotThereBeginsNone) {
   Made made;
   StaticForms forms(kOpen, "p", made.maker());
   const auto use = forms.use_of(of(4));
-  for (std::uint64_t i = 0; i < 2 * kRunsBeforeForm; ++i) EXPECT_FALSE(forms.note_run(use, false));
+  for (std::uint64_t i = 0; i < std::uint64_t{2} * kRunsBeforeForm; ++i)
+    EXPECT_FALSE(forms.note_run(use, false));
   EXPECT_TRUE(forms.note_run(use, true));
   EXPECT_FALSE(forms.note_run(use, true)) << "it is due";
 }

@@ -142,7 +142,7 @@ inline void fill_elements(const ConvertCase& k, std::byte* data, std::size_t byt
   const std::array<std::uint32_t, 10> special{0x7F800000, 0xFF800000, 0x7F800001, 0x7FC00000,
                                               0x80000000, 0x00000001, 0x477FF000, 0x33000001,
                                               0x387FFFFF, 0x7F7FFFFF};
-  for (std::size_t i = 0; i + 4 <= bytes; i += 4 * (1 + next() % 16))
+  for (std::size_t i = 0; i + 4 <= bytes; i += std::size_t{4} * (1 + next() % 16))
     std::memcpy(data + i, &special[next() % special.size()], 4);
 }
 
@@ -221,7 +221,7 @@ inline CheckResult check_case(ConvertCase k, const Pick& pick) {
   std::string problem = difference(expected, actual, *dst_bytes);
   if (!problem.empty() || !has_kernel) return {problem, has_kernel};
   // Once more as if the tensors were larger than the caches.
-  GuardedMemory streamed(*dst_bytes, pick(2) * pick(64), std::byte{0x3C});
+  GuardedMemory streamed(*dst_bytes, std::size_t{pick(2)} * pick(64), std::byte{0x3C});
   auto plan = detail::make_convert_plan(
       src, {streamed.data(), *dst_bytes, k.dst.dtype, k.dst.shape, k.dst.layout, k.dst.quant},
       k.options);
