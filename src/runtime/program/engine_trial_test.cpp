@@ -150,10 +150,11 @@ TEST(EngineTrial, ATrialTakesAnyOfAsManyCoresAndAllAsThePlatformChooses) {
 }
 
 TEST(EngineTrial, EnginesAreTimedOnAsManyCoresAsTheRunTakes) {
-  testing::FakeConfig joins = Bench::config();
-  joins.multi_core_jobs = true;
+  const testing::FakeConfig joins = Bench::config();
   testing::FakeConfig busy = joins;
   busy.wide_jobs_wait = true;
+  testing::FakeConfig apart = joins;
+  apart.multi_core_jobs = false;
   RunOptions wide;
   wide.cores = device::CoreSet::platform();
   const auto engine_of = [](const testing::FakeConfig& config, const RunOptions& options) {
@@ -167,6 +168,7 @@ TEST(EngineTrial, EnginesAreTimedOnAsManyCoresAsTheRunTakes) {
   EXPECT_EQ(engine_of(joins, RunOptions()), "b");
   EXPECT_EQ(engine_of(joins, wide), "fake 1");
   EXPECT_EQ(engine_of(busy, wide), "b") << "on one core, since several are never idle together";
+  EXPECT_EQ(engine_of(apart, wide), "b") << "on one core, since the device joins none";
 }
 
 TEST(EngineTrial, AnEngineThatRefusesTheProgramIsNotTaken) {

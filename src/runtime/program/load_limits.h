@@ -42,8 +42,8 @@ Status late(const Status& failure, const std::string& name, const LoadOptions& o
 /// count, open dimensions as 1. Returns the work of a run with these shapes; of open dimensions it
 /// assumes everyday sizes: 1 for the batch (the first dimension; of states, layers x batch x size,
 /// the second), 320 for height and width, 1024 for the samples of a sound (the only length, of f32
-/// of rank 2), 64 for others. `read`: what
-/// the source's network says, where an import has just read it; null otherwise.
+/// of rank 2), 64 for others. `read`: what the source's network says, where an import has just
+/// read it; null otherwise.
 Result<KnownWork> check_memory(const ImageSource& source, const ProgramDescription& description,
                                const LoadOptions& options,
                                std::shared_ptr<onnx::HeldModel> read = nullptr);

@@ -36,7 +36,7 @@ struct FakeConfig {
   bool precompiled = true;
   bool hold = false;  ///< Submitted jobs wait for FakeDevice::finish_next().
   std::size_t cores = 3;
-  bool multi_core_jobs = false;
+  bool multi_core_jobs = true;
   bool wide_jobs_wait = false;                  ///< Submitted jobs on several cores never get them.
   device::MemoryFigures figures{1000, 300, 0};  ///< Of each executable.
 };
@@ -211,9 +211,9 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     info_.isa = "none";
     for (std::size_t i = 0; i < config.cores; ++i)
       info_.cores.push_back({"core" + std::to_string(i), 0});
-    info_.capabilities.multi_core_jobs = config.multi_core_jobs;
-    info_.capabilities = {true, config.dynamic_shapes, true,  true,
-                          true, config.precompiled,    false, config.image_kinds};
+    info_.capabilities = {
+        config.multi_core_jobs, config.dynamic_shapes, true, true, true, config.precompiled, false,
+        config.image_kinds};
   }
 
   FakeConfig config;
