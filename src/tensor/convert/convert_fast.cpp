@@ -282,7 +282,7 @@ class Tiles {
         const std::size_t valid = c < w_.channels ? std::min(group, w_.channels - c) : 0;
         if (interleave_fused(at, c, valid, group, to + first * d.size)) continue;
         fetch(at, c, valid);
-        if (pads(valid, group) &&
+        if (put_together_.interleave_padded != nullptr && pads(valid, group) &&
             put_together_.interleave_padded(rows_, valid, to, at.count, padding_.data(),
                                             w_.exceeds_cache))
           continue;

@@ -45,32 +45,25 @@ struct ThreesOrder {
   T pair[3][kLanes];            ///< Lane of the first two vectors.
   T third[3][kLanes];           ///< Lane of the third one,
   std::uint64_t from_third[3];  ///< for these.
+  /// Lane `lane` of a result is the `from`-th of all lanes of the three vectors.
+  constexpr void take(std::size_t result, std::size_t lane, std::size_t from) {
+    const bool is_third = from >= 2 * kLanes;
+    (is_third ? third : pair)[result][lane] = static_cast<T>(is_third ? from - 2 * kLanes : from);
+    from_third[result] |= std::uint64_t{is_third} << lane;
+  }
 };
 template <class T>
 constexpr ThreesOrder<T> order_together() {
   constexpr std::size_t kLanes = ThreesOrder<T>::kLanes;
   ThreesOrder<T> order{};
-  for (std::size_t i = 0; i < 3 * kLanes; ++i) {
-    const std::size_t pixel = i / 3;
-    const std::size_t channel = i % 3;
-    const bool third = channel == 2;
-    (third ? order.third : order.pair)[i / kLanes][i % kLanes] =
-        static_cast<T>(third ? pixel : channel * kLanes + pixel);
-    order.from_third[i / kLanes] |= std::uint64_t{third} << i % kLanes;
-  }
+  for (std::size_t i = 0; i < 3 * kLanes; ++i)
+    order.take(i / kLanes, i % kLanes, i % 3 * kLanes + i / 3);
   return order;
 }
 template <class T>
 constexpr ThreesOrder<T> order_apart() {
-  constexpr std::size_t kLanes = ThreesOrder<T>::kLanes;
   ThreesOrder<T> order{};
-  for (std::size_t i = 0; i < 3 * kLanes; ++i) {
-    const std::size_t pixel = i / 3;
-    const std::size_t channel = i % 3;
-    const bool third = i >= 2 * kLanes;
-    (third ? order.third : order.pair)[channel][pixel] = static_cast<T>(third ? i - 2 * kLanes : i);
-    order.from_third[channel] |= std::uint64_t{third} << pixel;
-  }
+  for (std::size_t i = 0; i < 3 * ThreesOrder<T>::kLanes; ++i) order.take(i % 3, i / 3, i);
   return order;
 }
 
@@ -244,17 +237,17 @@ HWY_INLINE void interleave_into_blocks(D d, Load load, std::uint8_t* dst, std::s
   });
 }
 
-/// Out of rows.
-template <class D, class R>
-HWY_INLINE bool interleave_rows_into_blocks(D d, R& as, const std::byte* const* rows,
-                                            std::size_t channels, std::uint8_t* dst,
+/// Out of rows: row(channel, pixel) loads a vector of one. False, with nothing written, for other
+/// than one to four channels and for few pixels.
+template <class D, class Row>
+HWY_INLINE bool interleave_rows_into_blocks(D d, Row row, std::size_t channels, std::uint8_t* dst,
                                             std::size_t count, const std::byte* padding,
                                             bool stream) {
   if (channels == 0 || channels > 4 || count < hn::Lanes(d)) return false;
   const auto load = [&](std::size_t p, hn::Vec<D>(&v)[4]) HWY_ATTR {
 #pragma GCC unroll 4
     for (std::size_t c = 0; c < 4; ++c)
-      if (c < channels) v[c] = as.load(rows[c], p);
+      if (c < channels) v[c] = row(c, p);
   };
   interleave_into_blocks(d, load, dst, count, padding, stream);
   return true;

@@ -196,17 +196,13 @@ bool look_up_apart(ChannelParams params, const std::byte* src, std::size_t strid
 /// Rows of bytes, or pixels of them, into blocks.
 bool look_up_rows_padded(ChannelParams params, const std::byte* const* rows, std::size_t channels,
                          std::byte* dst, std::size_t count, const std::byte* padding, bool stream) {
-  const Bytes d;
-  if (params.of(0).results == nullptr || channels == 0 || channels > 4 || count < hn::Lanes(d))
-    return false;
+  // No more than there are results for.
+  if (params.of(0).results == nullptr || channels == 0 || channels > 4) return false;
   const ResultsOfChannels results(params, channels);
-  const auto load = [&](std::size_t p, hn::Vec<Bytes>(&v)[4]) HWY_ATTR {
-#pragma GCC unroll 4
-    for (std::size_t c = 0; c < 4; ++c)
-      if (c < channels) v[c] = results.of[c](load_at(d, rows[c] + p));
-  };
-  interleave_into_blocks(d, load, typed<std::uint8_t>(dst), count, padding, stream);
-  return true;
+  const auto row = [&](std::size_t c, std::size_t p)
+                       HWY_ATTR { return results.of[c](load_at(Bytes(), rows[c] + p)); };
+  return interleave_rows_into_blocks(Bytes(), row, channels, typed<std::uint8_t>(dst), count,
+                                     padding, stream);
 }
 bool look_up_padded(ChannelParams params, std::size_t channels, const std::byte* src,
                     std::byte* dst, std::size_t count, const std::byte* padding, bool stream) {
@@ -253,8 +249,9 @@ bool interleave_bytes_padded(ChannelParams params, const std::byte* const* rows,
   const RowParams& all = params.of(0);
   if (params.step != 0 || all.normalise || !Quantize<I>::has_products(all)) return false;
   ToBytes<I> as(all);
-  return interleave_rows_into_blocks(Whole<I>(), as, rows, channels, typed<std::uint8_t>(dst),
-                                     count, padding, stream);
+  const auto row = [&](std::size_t c, std::size_t p) HWY_ATTR { return as.load(rows[c], p); };
+  return interleave_rows_into_blocks(Whole<I>(), row, channels, typed<std::uint8_t>(dst), count,
+                                     padding, stream);
 }
 
 template <class T, class F>

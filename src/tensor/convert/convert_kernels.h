@@ -98,10 +98,10 @@ struct TileKernels {
   void (*deinterleave)(const std::byte* src, std::size_t stride, std::byte* const* rows,
                        std::size_t channels, std::size_t count, Streaming streaming);
   /// Blocks of 16 elements: dst[p * 16 + c] = rows[c][p] for c < channels, and for the others
-  /// `padding`, 16 equal bytes. False, with nothing written, where other forms serve: elements of
-  /// more than one byte, more than four channels, few pixels. `stream`: as Streaming::store.
+  /// `padding`, 16 equal bytes. Null for elements of more than one byte. False, with nothing
+  /// written, for more than four channels or few pixels. `stream`: as Streaming::store.
   bool (*interleave_padded)(const std::byte* const* rows, std::size_t channels, std::byte* dst,
-                            std::size_t count, const std::byte* padding, bool stream);
+                            std::size_t count, const std::byte* padding, bool stream) = nullptr;
 };
 
 /// For elements of 1, 2, 4, 8 or 16 bytes.

@@ -156,26 +156,27 @@ void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* co
   deinterleave_each<kBlockBytes>(src, stride, rows, channels, done, count);
 }
 
-template <class T>
+#if HWY_TARGET == HWY_SCALAR
+constexpr auto kPadBytes = nullptr;
+#else
 bool interleave_padded(const std::byte* const* rows, std::size_t channels, std::byte* dst,
                        std::size_t count, const std::byte* padding, bool stream) {
-#if HWY_TARGET != HWY_SCALAR
-  if constexpr (sizeof(T) == 1) {
-    const hn::ScalableTag<T> d;
-    EqualRows<decltype(d)> as;
-    return interleave_rows_into_blocks(d, as, rows, channels, typed<T>(dst), count, padding,
-                                       stream);
-  }
-#endif
-  (void)rows, (void)channels, (void)dst, (void)count, (void)padding, (void)stream;
-  return false;
+  const hn::ScalableTag<std::uint8_t> d;
+  const EqualRows<decltype(d)> as;
+  const auto row = [&](std::size_t c, std::size_t p) HWY_ATTR { return as.load(rows[c], p); };
+  return interleave_rows_into_blocks(d, row, channels, typed<std::uint8_t>(dst), count, padding,
+                                     stream);
 }
+constexpr auto kPadBytes = interleave_padded;
+#endif
 
 template <class T>
-constexpr TileKernels kKernels = {interleave<T>, deinterleave<T>, interleave_padded<T>};
+constexpr TileKernels kKernels = {interleave<T>, deinterleave<T>};
+template <>
+constexpr TileKernels kKernels<std::uint8_t> = {interleave<std::uint8_t>,
+                                                deinterleave<std::uint8_t>, kPadBytes};
 // For 16 bytes, which no lane has.
-constexpr TileKernels kBlockKernels = {interleave_blocks, deinterleave_blocks,
-                                       interleave_padded<std::uint64_t>};
+constexpr TileKernels kBlockKernels = {interleave_blocks, deinterleave_blocks};
 
 const TileKernels* kernels_of_size(std::size_t element_size) {
   switch (element_size) {
