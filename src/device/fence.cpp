@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/guard.h"
+#include "base/process/unique_fd.h"
 #include "base/reserve.h"
 #include "base/sync.h"
 #include "device/fence_order.h"
-#include "device/unique_fd.h"
 
 namespace corelane::device {
 

@@ -6,12 +6,12 @@
 #include <system_error>
 
 #include "base/fork.h"
+#include "base/process/unique_fd.h"
 #include "base/sync.h"
 #include "base/thread.h"
 #include "corelane/device/fence.h"
 #include "device/fence_order.h"
 #include "device/fence_watch.h"
-#include "device/unique_fd.h"
 
 namespace corelane::device {
 namespace {

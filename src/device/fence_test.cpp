@@ -12,7 +12,7 @@
 #include <iterator>
 #include <thread>
 
-#include "device/unique_fd.h"
+#include "base/process/unique_fd.h"
 
 namespace corelane::device {
 namespace {

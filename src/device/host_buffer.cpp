@@ -8,9 +8,9 @@
 #include <limits>
 #include <system_error>
 
+#include "base/process/unique_fd.h"
 #include "base/trust/file_size_signal.h"
 #include "corelane/device/buffer.h"
-#include "device/unique_fd.h"
 
 namespace corelane::device {
 namespace {

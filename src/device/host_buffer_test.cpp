@@ -9,8 +9,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/process/unique_fd.h"
 #include "corelane/device/buffer.h"
-#include "device/unique_fd.h"
 
 namespace corelane::device {
 namespace {

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/process/unique_fd.h"
 #include "corelane/base/status.h"
-#include "device/unique_fd.h"
 
 namespace corelane::device {
 

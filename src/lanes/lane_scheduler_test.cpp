@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/process/unique_fd.h"
 #include "corelane/base/log.h"
-#include "device/unique_fd.h"
 #include "dispatch/awaited.h"
 #include "lanes/testing/lane_engine_fake.h"
 
@@ -398,22 +398,22 @@ TEST(LaneScheduler, FailedFenceFailsTheJob) {
 /// A fence whose descriptor another process would signal.
 struct Imported {
   void signal() const { EXPECT_EQ(eventfd_write(fd.get(), 1), 0); }
-  void fail() { writer = device::UniqueFd(); }
+  void fail() { writer = UniqueFd(); }
 
   static Imported event() {
-    Imported made{device::UniqueFd(eventfd(0, EFD_CLOEXEC)), {}, {}};
+    Imported made{UniqueFd(eventfd(0, EFD_CLOEXEC)), {}, {}};
     made.fence = *device::import_fence_fd(made.fd.get());
     return made;
   }
   static Imported pipe() {
     int ends[2] = {-1, -1};
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
-    Imported made{device::UniqueFd(ends[0]), device::UniqueFd(ends[1]), {}};
+    Imported made{UniqueFd(ends[0]), UniqueFd(ends[1]), {}};
     made.fence = *device::import_fence_fd(made.fd.get());
     return made;
   }
-  device::UniqueFd fd;
-  device::UniqueFd writer;
+  UniqueFd fd;
+  UniqueFd writer;
   std::shared_ptr<device::Fence> fence;
 };
 

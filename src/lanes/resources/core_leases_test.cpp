@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "device/unique_fd.h"
+#include "base/process/unique_fd.h"
 
 namespace corelane::lanes {
 namespace {
@@ -43,10 +43,10 @@ class CoreLeasesTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
   /// Locks what is not locked, as a process that was stopped while it looked for cores.
-  std::vector<device::UniqueFd> lock_all() const {
-    std::vector<device::UniqueFd> held;
+  std::vector<UniqueFd> lock_all() const {
+    std::vector<UniqueFd> held;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-      device::UniqueFd fd(open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
+      UniqueFd fd(open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
       struct flock lock {};
       lock.l_type = F_WRLCK;
       if (fcntl(fd.get(), F_OFD_SETLK, &lock) == 0) held.push_back(std::move(fd));

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/process/unique_fd.h"
 #include "base/reserve.h"
 #include "base/sync.h"
 #include "corelane/runtime/inference_set.h"
 #include "corelane/runtime/program.h"
-#include "device/unique_fd.h"
 #include "runtime/set/set_records.h"
 #include "runtime/set/set_table.h"
 
@@ -163,7 +163,7 @@ class SetCore final : public std::enable_shared_from_this<SetCore> {
   bool ended_ CORELANE_GUARDED_BY(mutex_) = false;
   SureDeque<Delivery> deliveries_ CORELANE_GUARDED_BY(mutex_);
   bool delivering_ CORELANE_GUARDED_BY(mutex_) = false;
-  device::UniqueFd fd_ CORELANE_GUARDED_BY(mutex_);
+  UniqueFd fd_ CORELANE_GUARDED_BY(mutex_);
   bool readable_ CORELANE_GUARDED_BY(mutex_) = false;
   std::atomic<std::size_t> parked_{0};
   std::shared_ptr<device::Observation> observation_;  ///< Reports the device's return.

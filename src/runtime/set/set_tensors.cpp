@@ -81,7 +81,7 @@ Result<int> SetCore::fd() {
   CORELANE_TRY(check_process());
   const MutexLock lock(mutex_);
   if (!fd_) {
-    fd_ = device::UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    fd_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!fd_)
       return error(Code::kIo, "no descriptor for an inference set: {}",
                    std::system_category().message(errno));

@@ -125,11 +125,11 @@ class ProfileFolder {
 
   std::string prefix() const { return (path_ / "layers").string(); }
   /// The file that the engine has opened.
-  Result<device::UniqueFd> open_file() const {
+  Result<UniqueFd> open_file() const {
     std::error_code failed;
     for (fs::directory_iterator entry(path_, failed), end; !failed && entry != end;
          entry.increment(failed)) {
-      device::UniqueFd file(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC));
+      UniqueFd file(::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC));
       if (file) return file;
     }
     return error(Code::kIo, "the engine has not opened its file of layer times in '{}'",
@@ -193,7 +193,7 @@ Result<std::unique_ptr<OrtProfile>> OrtProfile::make(const OrtLibrary& library,
   CORELANE_TRY(library.call<entry::EnableProfiling>("layer times", Code::kEngineFailed,
                                                     options.get(), prefix.c_str()));
   CORELANE_ASSIGN(OwnedSession session, make_session(options.get()));
-  CORELANE_ASSIGN(device::UniqueFd file, folder.open_file());
+  CORELANE_ASSIGN(UniqueFd file, folder.open_file());
   return std::unique_ptr<OrtProfile>(new OrtProfile(library, std::move(file), std::move(session)));
 }
 

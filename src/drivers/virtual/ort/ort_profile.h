@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/process/unique_fd.h"
 #include "corelane/base/status.h"
 #include "corelane/device/figures.h"
-#include "device/unique_fd.h"
 #include "drivers/virtual/ort/ort_library.h"
 
 namespace corelane::drivers::virtual_npu::ort {
@@ -48,12 +48,12 @@ class OrtProfile {
   Result<std::vector<device::LayerTime>> times();
 
  private:
-  OrtProfile(const OrtLibrary& library, device::UniqueFd file, OwnedSession session)
+  OrtProfile(const OrtLibrary& library, UniqueFd file, OwnedSession session)
       : library_(library), file_(std::move(file)), session_(std::move(session)) {}
   Result<std::vector<device::LayerTime>> end();
 
   const OrtLibrary& library_;
-  device::UniqueFd file_;
+  UniqueFd file_;
   OwnedSession session_;
   std::size_t events_ = 0;  ///< About as many as the engine holds; those of inner graphs beside.
   std::size_t runs_ = 0;

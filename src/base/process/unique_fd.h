@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace corelane::device {
+namespace corelane {
 
 /// Owns a descriptor, or -1 for none. Move-only.
 class UniqueFd {
@@ -28,4 +28,4 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace corelane::device
+}  // namespace corelane
