@@ -14,6 +14,8 @@
 #include <system_error>
 
 #include "base/leaked.h"
+#include "base/process/errno_text.h"
+#include "base/process/unique_fd.h"
 #include "base/trust/file_size_signal.h"
 #include "base/trust/open_beneath.h"
 #include "base/trust/secure_environment.h"
@@ -28,33 +30,13 @@ namespace {
 /// O_NONBLOCK: opening a FIFO that nobody writes to must fail, not hang.
 constexpr int kRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
-std::string reason(int error_number) {
-  return std::error_code(error_number, std::generic_category()).message();
-}
-
 Status os_failure(std::string_view what, const fs::path& path, int error_number,
                   std::source_location where = std::source_location::current()) {
   const bool missing = error_number == ENOENT || error_number == ENOTDIR;
   const Code other = error_number == ENOMEM ? Code::kOutOfMemory : Code::kIo;
   return {missing ? Code::kNotFound : other,
-          fmt::format("'{}': {}: {}", path.string(), what, reason(error_number)), where};
+          fmt::format("'{}': {}: {}", path.string(), what, errno_text(error_number)), where};
 }
-
-/// Closes on every way out; the reading side has no use for an error of close().
-class Descriptor {
- public:
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const noexcept { return fd_; }
-  int release() noexcept { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 FileIdentity identity_of(const struct stat& info) {
   const auto nanoseconds = [](const timespec& t) {
@@ -100,8 +82,8 @@ Result<fs::path> resolve_links(fs::path path) {
 
 /// For what must not be replaced: devices, pipes.
 Status write_in_place(const fs::path& path, ByteSpan bytes) {
-  Descriptor fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
-  if (fd.get() < 0) return os_failure("cannot open", path, errno);
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd) return os_failure("cannot open", path, errno);
   CORELANE_TRY(write_all(fd.get(), path, bytes));
   if (::close(fd.release()) != 0) return os_failure("cannot write", path, errno);
   return {};
@@ -119,8 +101,8 @@ Status replace_file(const fs::path& path, std::optional<mode_t> mode, mode_t wid
     opened = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                     (mode ? 0600 : 0666) & widest);
   } while (opened < 0 && errno == EEXIST);
-  Descriptor fd(opened);
-  if (fd.get() < 0) return os_failure("cannot create a temporary file beside it", path, errno);
+  UniqueFd fd(opened);
+  if (!fd) return os_failure("cannot create a temporary file beside it", path, errno);
   Status status = write_all(fd.get(), temporary, bytes);
   if (status.ok() && mode && ::fchmod(fd.get(), *mode & widest) != 0)
     status = os_failure("cannot set the permissions", temporary, errno);
@@ -136,23 +118,23 @@ Status replace_file(const fs::path& path, std::optional<mode_t> mode, mode_t wid
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const fs::path& path) {
-  const Descriptor fd(::open(path.c_str(), kRead));
-  if (fd.get() < 0) return error(os_failure("cannot open", path, errno));
+  const UniqueFd fd(::open(path.c_str(), kRead));
+  if (!fd) return error(os_failure("cannot open", path, errno));
   return map(fd.get(), path);
 }
 
 Result<MappedFile> MappedFile::open_beneath(const fs::path& folder, const fs::path& relative) {
   const fs::path path = folder / relative;
-  const Descriptor root(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (root.get() < 0) return error(os_failure("cannot open", folder, errno));
-  const Descriptor fd(corelane::open_beneath(root.get(), relative, kRead));
+  const UniqueFd root(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return error(os_failure("cannot open", folder, errno));
+  const UniqueFd fd(corelane::open_beneath(root.get(), relative, kRead));
   // ENOTDIR: a link where a folder is needed, where the kernel lacks openat2().
-  if (fd.get() < 0 && (errno == ELOOP || errno == EXDEV || errno == ENOTDIR)) {
+  if (!fd && (errno == ELOOP || errno == EXDEV || errno == ENOTDIR)) {
     return error(Code::kInvalidArgument,
                  "'{}' leads through a link, or out of the folder '{}'; name the file itself",
                  path.string(), folder.string());
   }
-  if (fd.get() < 0) return error(os_failure("cannot open", path, errno));
+  if (!fd) return error(os_failure("cannot open", path, errno));
   return map(fd.get(), path);
 }
 
@@ -200,7 +182,7 @@ Status FileReader::read(std::uint64_t offset, MutableByteSpan to) const {
   while (!to.empty()) {
     const ssize_t n = ::pread(descriptor_, to.data(), to.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return {Code::kIo, fmt::format("cannot read: {}", reason(errno))};
+    if (n < 0) return {Code::kIo, fmt::format("cannot read: {}", errno_text())};
     if (n == 0)
       return {Code::kCorrupted,
               fmt::format("the file ends at byte {}: it became shorter while it is open", offset)};
@@ -211,8 +193,8 @@ Status FileReader::read(std::uint64_t offset, MutableByteSpan to) const {
 }
 
 Result<ByteVector> read_file(const fs::path& path, std::size_t limit) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) return error(os_failure("cannot open", path, errno));
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return error(os_failure("cannot open", path, errno));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return error(os_failure("cannot query", path, errno));
   if (S_ISDIR(info.st_mode))

@@ -5,10 +5,10 @@
 
 #include <atomic>
 #include <cerrno>
-#include <system_error>
 #include <vector>
 
 #include "base/guard.h"
+#include "base/process/errno_text.h"
 #include "base/process/unique_fd.h"
 #include "base/reserve.h"
 #include "base/sync.h"
@@ -89,7 +89,7 @@ Result<int> Fence::export_fd() {
   UniqueFd ours(theirs ? fcntl(theirs.get(), F_DUPFD_CLOEXEC, 0) : -1);
   if (!ours)
     return error(Code::kIo, "the system gives no descriptor for a fence: {} (see ulimit -n)",
-                 std::generic_category().message(errno));
+                 errno_text());
   const MutexLock lock(impl_->mutex);
   if (!impl_->signalled.load(std::memory_order_relaxed)) {
     impl_->exported.push_back(std::move(ours));

@@ -3,9 +3,9 @@
 
 #include <cerrno>
 #include <map>
-#include <system_error>
 
 #include "base/fork.h"
+#include "base/process/errno_text.h"
 #include "base/process/unique_fd.h"
 #include "base/sync.h"
 #include "base/thread.h"
@@ -38,7 +38,7 @@ class Watcher {
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) {
       if (errno != EPERM)
         return error(Code::kIo, "the system does not watch descriptor {} for a fence: {}", given,
-                     std::generic_category().message(errno));
+                     errno_text());
       return error(Code::kInvalidArgument,
                    "descriptor {} cannot be polled for a fence; pass an eventfd, a pipe, a socket "
                    "or a sync file",
@@ -74,8 +74,7 @@ class Watcher {
     if (epoll_) return {};
     UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
     if (!epoll)
-      return error(Code::kIo, "the system gives no descriptor to watch fences: {}",
-                   std::generic_category().message(errno));
+      return error(Code::kIo, "the system gives no descriptor to watch fences: {}", errno_text());
     CORELANE_ASSIGN(std::thread thread,
                     start_thread("corelane-fences", [this, fd = epoll.get()] { run(fd); }));
     thread.detach();
@@ -137,8 +136,7 @@ Result<std::shared_ptr<Fence>> import_fence_fd(int fd) {
   // again.
   UniqueFd own(fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!own && fd >= 0 && errno != EBADF)
-    return error(Code::kIo, "cannot duplicate descriptor {}: {} (see ulimit -n)", fd,
-                 std::generic_category().message(errno));
+    return error(Code::kIo, "cannot duplicate descriptor {}: {} (see ulimit -n)", fd, errno_text());
   if (!own)
     return error(Code::kInvalidArgument,
                  "descriptor {} is not open; pass one that can be polled, such as an eventfd", fd);

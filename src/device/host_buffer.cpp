@@ -6,8 +6,8 @@
 #include <bit>
 #include <cerrno>
 #include <limits>
-#include <system_error>
 
+#include "base/process/errno_text.h"
 #include "base/process/unique_fd.h"
 #include "base/trust/file_size_signal.h"
 #include "corelane/device/buffer.h"
@@ -23,8 +23,6 @@ std::size_t page_size() {
   static const long kSize = sysconf(_SC_PAGESIZE);
   return static_cast<std::size_t>(kSize);
 }
-
-std::string reason(int code) { return std::generic_category().message(code); }
 
 /// Memory that the CPU and the device see alike: syncing only checks the range.
 class HostBuffer final : public Buffer {
@@ -77,7 +75,7 @@ Result<UniqueFd> make_memfd(std::size_t size) {
     return error(Code::kOutOfMemory,
                  "the system gives no memory block of {} bytes: {}; free buffers or raise the "
                  "limits (ulimit -n, ulimit -f, memory)",
-                 size, reason(errno));
+                 size, errno_text());
   return fd;
 }
 
@@ -100,7 +98,7 @@ Result<std::shared_ptr<Buffer>> create_host_buffer(std::size_t size, const Buffe
   CORELANE_ASSIGN(block.fd, make_memfd(block.mapped));
   void* at = mmap(nullptr, block.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, block.fd.get(), 0);
   if (at == MAP_FAILED)
-    return error(Code::kOutOfMemory, "cannot map a buffer of {} bytes: {}", size, reason(errno));
+    return error(Code::kOutOfMemory, "cannot map a buffer of {} bytes: {}", size, errno_text());
   block.mapping = at;
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   const auto aligned = (address + options.alignment - 1) & ~(options.alignment - 1);
@@ -126,7 +124,7 @@ Result<std::shared_ptr<Buffer>> import_fd_buffer(int fd, std::size_t size, std::
                  offset, fd, block_size);
   HostBuffer::Block block;
   block.fd = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (!block.fd) return error(Code::kIo, "cannot duplicate descriptor {}: {}", fd, reason(errno));
+  if (!block.fd) return error(Code::kIo, "cannot duplicate descriptor {}: {}", fd, errno_text());
   // mmap takes offsets of whole pages: the mapping begins before the buffer.
   const std::size_t start = offset / page_size() * page_size();
   block.mapped = offset - start + size;
@@ -135,7 +133,7 @@ Result<std::shared_ptr<Buffer>> import_fd_buffer(int fd, std::size_t size, std::
   if (at == MAP_FAILED) {
     const bool ours = errno == ENOMEM || errno == EAGAIN || errno == ENFILE;
     return error(ours ? Code::kIo : Code::kInvalidArgument,
-                 "descriptor {} cannot be mapped for reading and writing: {}", fd, reason(errno));
+                 "descriptor {} cannot be mapped for reading and writing: {}", fd, errno_text());
   }
   block.mapping = at;
   block.data = static_cast<std::byte*>(at) + (offset - start);

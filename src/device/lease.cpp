@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <limits>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "base/later.h"
+#include "base/process/errno_text.h"
 #include "base/sync.h"
 #include "base/text_parts.h"
 #include "base/trust/file_size_signal.h"
@@ -110,7 +110,7 @@ Status write_named(int fd) {
   if (ftruncate(fd, 0) == 0 &&
       pwrite(fd, self.data(), self.size(), 0) == static_cast<ssize_t>(self.size()))
     return {};
-  return error(Code::kIo, "cannot write who has it: {}", std::generic_category().message(errno));
+  return error(Code::kIo, "cannot write who has it: {}", errno_text());
 }
 
 struct flock whole_file() {
@@ -146,7 +146,7 @@ UnsharedFd open_or_make(const LeaseFolder& folder, const std::string& name) {
 /// A plain file with one name: of a second name, what is written here would change another file.
 Result<UnsharedFd> open_lock_file(const LeaseFolder& folder, const std::string& name) {
   UnsharedFd fd = open_or_make(folder, name);
-  if (!fd) return error(file_failure(folder, name, std::generic_category().message(errno)));
+  if (!fd) return error(file_failure(folder, name, errno_text()));
   struct stat info {};
   if (fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink > 1)
     return error(file_failure(folder, name, "it is not a plain file with one name"));
@@ -166,8 +166,7 @@ Result<Attempt> try_lock(const LeaseFolder& folder, const std::string& name) {
   struct flock lock = whole_file();
   if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
     // POSIX allows both codes for a lock that another holds.
-    if (errno != EAGAIN && errno != EACCES)
-      return error(file_failure(folder, name, std::generic_category().message(errno)));
+    if (errno != EAGAIN && errno != EACCES) return error(file_failure(folder, name, errno_text()));
     return Attempt{UnsharedFd(), read_named(fd.get())};
   }
   if (const Status written = write_named(fd.get()); !written.ok())
@@ -241,8 +240,7 @@ Status Lease::publish(std::size_t core, const LeaseFigures& figures) const {
   const NoFileSizeSignal failure_instead;
   if (pwrite(fd.get(), line.data(), line.size(), kFiguresAt) == static_cast<ssize_t>(line.size()))
     return {};
-  return error(Code::kIo, "cannot write the figures of core {}: {}", core,
-               std::generic_category().message(errno));
+  return error(Code::kIo, "cannot write the figures of core {}: {}", core, errno_text());
 }
 
 Result<Lease> Lease::acquire(const std::string& instance, std::size_t total, const CoreSet& cores,
@@ -290,7 +288,7 @@ Result<std::vector<Lease::Holder>> Lease::holders(const std::string& instance, s
     if (!fd && errno == ENOENT) continue;  // Nobody has ever had it.
     struct flock lock = whole_file();
     if (!fd || fcntl(fd.get(), F_OFD_GETLK, &lock) != 0)
-      return error(file_failure(*folder, name, std::generic_category().message(errno)));
+      return error(file_failure(*folder, name, errno_text()));
     if (lock.l_type == F_UNLCK) continue;
     const Named named = read_named(fd.get());
     found.push_back({core, named.process, named.program, named.figures});

@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/process/errno_text.h"
 #include "base/trust/secure_environment.h"
 
 namespace corelane::device {
@@ -40,8 +41,6 @@ FolderPlace place() {
           fmt::format("corelane-run-{}", ::geteuid())};
 }
 
-std::string reason_of(int code) { return std::generic_category().message(code); }
-
 Failure unusable(const fs::path& path, const std::string& why) {
   return error(Code::kIo,
                "cannot use the lease folder '{}': {}; set CORELANE_RUN_DIR to a folder of your "
@@ -64,7 +63,7 @@ Result<std::optional<LeaseFolder>> open_folder(const FolderPlace& at) {
   UniqueFd fd(::open(at.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | links));
   if (!fd && errno == ENOENT) return std::nullopt;
   struct stat info {};
-  if (!fd || ::fstat(fd.get(), &info) != 0) return unusable(at.path, reason_of(errno));
+  if (!fd || ::fstat(fd.get(), &info) != 0) return unusable(at.path, errno_text());
   if (const std::string why = distrust(info, at.named); !why.empty()) return unusable(at.path, why);
   return LeaseFolder{at.path, std::move(fd), (info.st_mode & (S_IWGRP | S_IWOTH)) != 0};
 }
@@ -77,9 +76,9 @@ Result<LeaseFolder> make_lease_folder() {
   if (at.path.has_parent_path()) fs::create_directories(at.path.parent_path(), problem);
   if (problem) return unusable(at.path, problem.message());
   if (::mkdir(at.path.c_str(), 0700) != 0 && errno != EEXIST)
-    return unusable(at.path, reason_of(errno));
+    return unusable(at.path, errno_text());
   CORELANE_ASSIGN(auto folder, open_folder(at));
-  if (!folder) return unusable(at.path, reason_of(ENOENT));
+  if (!folder) return unusable(at.path, errno_text(ENOENT));
   return std::move(*folder);
 }
 

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/process/errno_text.h"
 #include "base/text_parts.h"
 #include "base/trust/environment_switch.h"
 #include "base/trust/file_names.h"
@@ -81,11 +82,11 @@ std::string distrust(const fs::path& folder) {
   std::error_code ec;
   fs::create_directories(above, ec);
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    return "it cannot be created: " + std::generic_category().message(errno);
+    return "it cannot be created: " + errno_text();
   struct stat info {};
   const bool shared = ::stat(above.c_str(), &info) != 0 || (info.st_mode & S_IWOTH) != 0;
   if ((shared ? ::lstat(folder.c_str(), &info) : ::stat(folder.c_str(), &info)) != 0)
-    return "it cannot be queried: " + std::generic_category().message(errno);
+    return "it cannot be queried: " + errno_text();
   return S_ISDIR(info.st_mode) ? distrust(info) : "it is not a folder";
 }
 

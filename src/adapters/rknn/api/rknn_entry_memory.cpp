@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <optional>
 
 #include "adapters/rknn/api/rknn_edge.h"
@@ -11,6 +10,7 @@
 #include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/matmul/rknn_matmul_memory.h"
 #include "adapters/rknn/memory/rknn_memory.h"
+#include "base/process/errno_text.h"
 
 namespace corelane::rknn {
 namespace {
@@ -72,7 +72,7 @@ Result<rknn_tensor_mem*> create_from_fd(rknn_context ctx, std::int32_t fd, void*
   struct stat info {};
   if (fd < 0 || fstat(fd, &info) != 0)
     return error(Code::kInvalidArgument, "fd {} is not an open descriptor: {}", fd,
-                 std::strerror(fd < 0 ? EBADF : errno));
+                 errno_text(fd < 0 ? EBADF : errno));
   if (offset < 0 || size == 0)
     return error(Code::kInvalidArgument,
                  "offset {} and size {}: the offset is 0 or more, the size 1 "

@@ -1,10 +1,10 @@
 /// Tensors of any layout as .npy files.
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
 #include "adapters/rknn/checks/rknn_dump.h"
+#include "base/process/errno_text.h"
 #include "base/trust/file_size_signal.h"
 #include "corelane/base/bytes.h"
 #include "corelane/tensor/convert.h"
@@ -37,7 +37,7 @@ Status write_npy(const std::filesystem::path& path, const TensorView& tensor) {
                                                              &std::fclose);
   if (file == nullptr || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
       std::fflush(file.get()) != 0)
-    return error(Code::kIo, "'{}' cannot be written: {}", path.string(), std::strerror(errno));
+    return error(Code::kIo, "'{}' cannot be written: {}", path.string(), errno_text());
   return {};
 }
 

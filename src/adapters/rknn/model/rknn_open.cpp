@@ -11,6 +11,7 @@
 #include "adapters/rknn/api/rknn_log.h"
 #include "adapters/rknn/checks/rknn_dump.h"
 #include "adapters/rknn/model/rknn_model.h"
+#include "base/process/errno_text.h"
 #include "corelane/base/file.h"
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
@@ -58,7 +59,7 @@ Result<std::shared_ptr<MappedFd>> map_fd(int fd) {
         Code::kInvalidArgument,
         "model_buffer_fd {} is not an open descriptor ({}); pass that of the memory or file "
         "that holds the model",
-        fd, std::strerror(errno));
+        fd, errno_text());
   if (info.st_size <= 0)
     return error(Code::kInvalidArgument,
                  "model_buffer_fd {} has {} bytes; pass the descriptor of the memory or file that "
@@ -67,7 +68,7 @@ Result<std::shared_ptr<MappedFd>> map_fd(int fd) {
   mapped->size = static_cast<std::size_t>(info.st_size);
   mapped->data = mmap(nullptr, mapped->size, PROT_READ, MAP_SHARED, fd, 0);
   if (mapped->data == MAP_FAILED)
-    return error(Code::kIo, "model_buffer_fd {} cannot be mapped: {}", fd, std::strerror(errno));
+    return error(Code::kIo, "model_buffer_fd {} cannot be mapped: {}", fd, errno_text());
   return mapped;
 }
 

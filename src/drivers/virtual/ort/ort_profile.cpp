@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/process/errno_text.h"
 #include "base/text_parts.h"
 
 namespace corelane::drivers::virtual_npu::ort {
@@ -113,7 +114,7 @@ class ProfileFolder {
       return error(Code::kIo,
                    "layer times need a folder in '{}', which cannot be made: {}; set TMPDIR to a "
                    "folder that can be written to",
-                   above.string(), std::generic_category().message(errno));
+                   above.string(), errno_text());
     return ProfileFolder(name);
   }
   ProfileFolder(ProfileFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
@@ -144,7 +145,7 @@ class ProfileFolder {
 Result<std::string> read_all(int file) {
   struct stat info {};
   if (::fstat(file, &info) != 0)
-    return error(Code::kIo, "the file of layer times: {}", std::generic_category().message(errno));
+    return error(Code::kIo, "the file of layer times: {}", errno_text());
   std::string text(static_cast<std::size_t>(info.st_size), '\0');
   std::size_t have = 0;
   while (have < text.size()) {
