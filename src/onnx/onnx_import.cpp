@@ -1,5 +1,7 @@
 #include "corelane/onnx/onnx_import.h"
 
+#include <utility>
+
 #include "base/deadline.h"
 #include "base/guard.h"
 #include "corelane/base/log.h"
@@ -95,8 +97,9 @@ ExternalData external_data_of(const std::filesystem::path& path, const ImportOpt
   if (path.empty() || !options.external_data_root.empty())
     return {options.external_data_root, {}, options.strict_links};
   std::error_code ec;
-  return {std::filesystem::absolute(path, ec).parent_path(),
-          std::filesystem::canonical(path, ec).parent_path(), options.strict_links};
+  std::filesystem::path model = std::filesystem::absolute(path, ec);
+  std::filesystem::path folder = model.parent_path();
+  return {std::move(folder), std::move(model), options.strict_links};
 }
 
 Result<ImportedModel> import_from(ByteSpan model, ExternalData external,

@@ -11,6 +11,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Smaller copies are made before the system has been asked.
+constexpr std::size_t kReadFrom = std::size_t{64} << 10;
+
 /// Both canonical. By parts, so that /a/bc does not lie under /a/b.
 bool lies_under(const fs::path& file, const fs::path& folder) {
   if (folder.empty()) return false;
@@ -20,12 +23,12 @@ bool lies_under(const fs::path& file, const fs::path& folder) {
 
 }  // namespace
 
-ExternalData::ExternalData(const fs::path& root, const fs::path& linked_root, bool strict_links)
-    : strict_links_(strict_links) {
+void ExternalData::find_roots() {
+  if (std::exchange(found_roots_, true)) return;
   std::error_code ec;
-  // A folder that does not exist leaves its root empty: nothing lies under it.
-  if (!root.empty()) root_ = fs::canonical(root, ec);
-  if (!linked_root.empty()) linked_root_ = fs::canonical(linked_root, ec);
+  // What does not exist leaves its root empty: nothing lies under it.
+  if (!root_.empty()) root_ = fs::canonical(root_, ec);
+  if (!path_of_model_.empty()) linked_root_ = fs::canonical(path_of_model_, ec).parent_path();
 }
 
 Result<fs::path> ExternalData::resolve(const std::string& location, const std::string& tensor) {
@@ -35,6 +38,7 @@ Result<fs::path> ExternalData::resolve(const std::string& location, const std::s
                  "tensor '{}': external data at '{}'; only paths relative to the model are allowed",
                  tensor, location);
   }
+  find_roots();
   if (root_.empty()) {
     return error(Code::kInvalidArgument,
                  "tensor '{}' lies in the file '{}', but no folder for external data is known; "
@@ -106,13 +110,12 @@ void ExternalData::lend(ByteSpan model) {
 }
 
 void ExternalData::read_model_from(const MappedFile& mapped, const fs::path& path) {
+  if (mapped.bytes().size() < kReadFrom) return;
   // Where it was replaced, the bytes that are mapped are copied.
   if (auto file = FileReader::reopen(mapped, path)) model_.emplace(std::move(*file));
 }
 
 Status ExternalData::copy(ByteSpan bytes, std::byte* to) {
-  // Smaller ones are copied before the system has been asked.
-  constexpr std::size_t kReadFrom = std::size_t{64} << 10;
   const bool of_model =
       !lent_.empty() && bytes.data() >= lent_.data() && bytes.data() < lent_.data() + lent_.size();
   if (of_model && model_ && bytes.size() >= kReadFrom)

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "corelane/base/bytes.h"
 #include "corelane/base/file.h"
@@ -19,13 +20,13 @@ namespace corelane::onnx {
 /// The location of a tensor whose bytes the model itself holds.
 inline constexpr const char* kLentLocation = "corelane:model";
 
-/// Opens external data files once each. A location is relative to `root`; the file it resolves to
-/// must lie under `root` or under `linked_root` (the folder of the file that the model is a link
-/// to; may be empty). Not shared between threads.
+/// Opens external data files once each, and asks the system nothing before the first. A location is
+/// relative to `root`; the file it resolves to must lie under `root` or, where `model` is a link,
+/// under the folder of its target. Both may be empty. Not shared between threads.
 class ExternalData {
  public:
-  ExternalData(const std::filesystem::path& root, const std::filesystem::path& linked_root,
-               bool strict_links);
+  ExternalData(std::filesystem::path root, std::filesystem::path model, bool strict_links)
+      : root_(std::move(root)), path_of_model_(std::move(model)), strict_links_(strict_links) {}
 
   /// The tensor's bytes; they live as long as this object. kInvalidArgument (no root, location
   /// outside, link in strict mode), kNotFound, kIo, kMalformed (offset, length, key).
@@ -46,9 +47,12 @@ class ExternalData {
  private:
   Result<const MappedFile*> open(const std::string& location, const std::string& tensor);
   Result<std::filesystem::path> resolve(const std::string& location, const std::string& tensor);
+  void find_roots();
 
-  std::filesystem::path root_;
+  std::filesystem::path root_;  ///< Canonical once `found_roots_`.
+  std::filesystem::path path_of_model_;
   std::filesystem::path linked_root_;
+  bool found_roots_ = false;
   bool strict_links_;
   std::map<std::filesystem::path, MappedFile> files_;  ///< By resolved path.
   std::map<std::string, const MappedFile*> by_location_;
