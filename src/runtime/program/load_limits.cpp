@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "base/later.h"
+#include "base/process/group_memory.h"
 #include "corelane/base/clock.h"
 #include "onnx/shape/onnx_estimate.h"
 #include "runtime/program/shape_choice.h"
@@ -25,10 +25,7 @@ std::uint64_t machine_memory() {
   std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();
   if (pages > 0 && size > 0)
     bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size);
-  // Of a container, which sees its own group here; "max" where it has no limit.
-  std::uint64_t group = 0;
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> group) bytes = std::min(bytes, group);
-  return bytes;
+  return std::min(bytes, group_memory());
 }
 
 std::string amount(std::uint64_t bytes) {

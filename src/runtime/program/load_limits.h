@@ -27,7 +27,7 @@ struct KnownWork {
 };
 
 /// LoadOptions::load_memory where it is given, else the memory of the machine, or what the control
-/// group of the process leaves of it.
+/// groups of the process leave of it.
 std::uint64_t memory_allowed(const LoadOptions& options);
 
 /// `options` with ImportOptions::deadline as load_timeout, from now on, says.
