@@ -43,13 +43,13 @@ inline std::size_t least_loaded(std::span<const IdleContext> idle, std::int32_t 
   return best;
 }
 
-/// Whether a task takes all cores at once: it is alone and those before it were, and tasks take
+/// Whether a task may take all cores at once: it is alone and those before it were, and tasks take
 /// long enough (`average`) for the work of several cores to be worth its start. Where calls
 /// overlap, one core each is better, also for a task that finds the others just done.
 class AloneInARow {
  public:
   /// For each task when it starts, while `running` run and `waiting` wait.
-  bool takes_all_cores(std::size_t running, std::int64_t waiting, Duration average) {
+  bool may_take_all(std::size_t running, std::int64_t waiting, Duration average) {
     constexpr Duration kWorthIt = std::chrono::microseconds(100);
     alone_ = running == 0 && waiting <= 0 ? std::min(alone_ + 1, kEnough) : 0;
     return alone_ == kEnough && average >= kWorthIt;

@@ -110,6 +110,54 @@ TEST(TaskQueue, ATaskThatIsAloneTakesAllCoresOnlyWhenItIsWorthIt) {
   EXPECT_FALSE(queue.start_next()->all_cores);  // The other one waits.
 }
 
+/// Runs `n` tasks one after the other, which take 2 ms on all cores and 1 ms on one; returns how
+/// many of them took all.
+std::size_t run_alone(TaskQueue& queue, std::size_t n) {
+  std::size_t on_all = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto start = queue.start_in_place(at(0));
+    on_all += start->all_cores ? 1 : 0;
+    queue.release(start->context, {}, milliseconds(start->all_cores ? 2 : 1));
+    queue.complete_in_place({});
+  }
+  return on_all;
+}
+
+/// Of the first task's time nothing is known.
+constexpr std::size_t kUntilTrial = 1 + dispatch::LoneWidth::kFirst;
+constexpr std::size_t kUntilTried = kUntilTrial + 2 * dispatch::LoneWidth::kPairs;
+
+TEST(TaskQueue, TasksThatAreAloneGetOneCoreWhereThatIsQuicker) {
+  TaskQueue queue = queue_of(options_of({0, 1, 2}, PlacementPolicy::kAdaptive), true);
+  EXPECT_EQ(run_alone(queue, kUntilTrial), kUntilTrial - 1);
+  run_alone(queue, kUntilTried - kUntilTrial);
+  EXPECT_EQ(run_alone(queue, 20), 0U);
+}
+
+TEST(TaskQueue, TimesOfTasksThatWereNotAloneAllTheTimeOrFailedDoNotDecide) {
+  TaskQueue queue = queue_of(options_of({0, 1, 2}, PlacementPolicy::kAdaptive), true);
+  run_alone(queue, kUntilTrial);
+  for (std::size_t i = 0; i < 4 * kUntilTried; ++i) {
+    const auto lone = queue.start_in_place(at(0));
+    EXPECT_FALSE(lone->all_cores) << "the first step is tried again";
+    if (i % 2 == 0) {
+      queue.release(lone->context, error(Code::kEngineFailed, "by the device"), milliseconds(1));
+    } else {
+      const auto other = queue.start_in_place(at(0));
+      queue.release(lone->context, {}, milliseconds(1));
+      queue.release(other->context, {}, milliseconds(1));
+      queue.complete_in_place({});
+    }
+    queue.complete_in_place({});
+    // Eight in a row are alone before one may take all cores; these do.
+    for (int k = 0; k < 7 && i % 2 != 0; ++k) {
+      const auto next = queue.start_in_place(at(0));
+      queue.release(next->context, error(Code::kEngineFailed, "by the device"), milliseconds(1));
+      queue.complete_in_place({});
+    }
+  }
+}
+
 TEST(TaskQueue, ACallRunsInPlaceOnlyWhereItWouldNotWait) {
   SessionOptions options = options_of({0}, PlacementPolicy::kFormula);
   options.max_pending_callbacks = 1;
