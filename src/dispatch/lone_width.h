@@ -22,7 +22,7 @@ class LoneWidth {
     constexpr Duration kNotTried = std::chrono::milliseconds(30);
     counts_ = false;
     if (average > kNotTried) return true;
-    if (!trying_ && tasks_++ < gap_) return all_;
+    if (!trying_ && tasks_++ < until_) return all_;
     trying_ = counts_ = true;
     return is_on_all(step_);
   }
@@ -34,7 +34,8 @@ class LoneWidth {
     if (++step_ == times_.size()) decide();
   }
 
-  /// Tasks before the first trial; between trials four times as many each time, to this many.
+  /// Tasks before the first trial, and before one that has to confirm another; before others four
+  /// times as many each time, to kMost.
   static constexpr std::uint32_t kFirst = 32;
   static constexpr std::uint32_t kMost = 8192;
   /// A task on one core and one on all. The first pair does not count: it makes what a width needs.
@@ -51,18 +52,25 @@ class LoneWidth {
       ratios[i] = times_[2 * (i + 1)] / times_[2 * (i + 1) + 1];
     const auto middle = ratios.begin() + ratios.size() / 2;
     std::nth_element(ratios.begin(), middle, ratios.end());
-    all_ = all_ ? *middle >= kWins : *middle > 1 / kWins;
+    const bool stays = all_ ? *middle >= kWins : *middle <= 1 / kWins;
+    // A second trial has to agree: others may have used the cores during the first one.
+    const bool again = !stays && !doubted_;
+    if (!stays && doubted_) all_ = !all_;
+    doubted_ = again;
     trying_ = false;
     step_ = 0;
     tasks_ = 0;
-    gap_ = std::min(gap_ * 4, kMost);
+    if (!again) gap_ = std::min(gap_ * 4, kMost);
+    until_ = again ? kFirst : gap_;
   }
 
   bool all_ = true;
+  bool doubted_ = false;  ///< The last trial was for the other way.
   bool trying_ = false;
   bool counts_ = false;      ///< The time of the task that asked last is one of the trial.
   std::uint32_t tasks_ = 0;  ///< Since the last trial.
   std::uint32_t gap_ = kFirst;
+  std::uint32_t until_ = kFirst;  ///< Tasks between the last trial and the next.
   std::size_t step_ = 0;
   std::array<double, 2 * kPairs> times_{};
 };

@@ -12,6 +12,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr Duration kShort = milliseconds(1);
+/// Tasks of a trial.
+constexpr std::size_t kTrial = 2 * LoneWidth::kPairs;
 
 /// Tasks that are alone, one after the other.
 struct Tasks {
@@ -29,7 +31,7 @@ struct Tasks {
     }
     return on_all;
   }
-  void try_both() { run(LoneWidth::kMost + 2 * LoneWidth::kPairs); }
+  void try_both() { run(LoneWidth::kMost + LoneWidth::kFirst + 2 * kTrial); }
 };
 
 Duration quicker_on_one(bool all) { return all ? microseconds(800) : microseconds(500); }
@@ -38,13 +40,15 @@ Duration quicker_on_all(bool all) { return all ? microseconds(500) : microsecond
 TEST(LoneWidth, TasksThatAreQuickerOnOneCoreGetOne) {
   Tasks tasks{{}, quicker_on_one};
   EXPECT_EQ(tasks.run(LoneWidth::kFirst), LoneWidth::kFirst) << "nothing was tried yet";
-  tasks.run(2 * LoneWidth::kPairs);
+  tasks.run(kTrial);
+  EXPECT_EQ(tasks.run(LoneWidth::kFirst), LoneWidth::kFirst) << "a second trial has to agree";
+  tasks.run(kTrial);
   EXPECT_EQ(tasks.run(LoneWidth::kFirst), 0U);
 }
 
 TEST(LoneWidth, TasksThatAreQuickerOnAllCoresKeepThem) {
   Tasks tasks{{}, quicker_on_all};
-  tasks.run(LoneWidth::kFirst + 2 * LoneWidth::kPairs);
+  tasks.run(LoneWidth::kFirst + kTrial);
   EXPECT_EQ(tasks.run(LoneWidth::kFirst), LoneWidth::kFirst);
 }
 
@@ -69,13 +73,23 @@ TEST(LoneWidth, ItIsTriedAgainSinceProgramsChange) {
   EXPECT_EQ(tasks.run(10), 10U);
 }
 
+TEST(LoneWidth, OneTrialThatWasDisturbedDoesNotDecide) {
+  std::size_t n = 0;
+  Tasks tasks{{}, [&](bool all) {
+                return ++n <= LoneWidth::kFirst + kTrial ? quicker_on_one(all)
+                                                         : quicker_on_all(all);
+              }};
+  tasks.run(2 * (LoneWidth::kFirst + kTrial));
+  EXPECT_EQ(tasks.run(10), 10U);
+}
+
 TEST(LoneWidth, FewTimesThatStandOutDoNotDecide) {
   std::size_t n = 0;
   Tasks tasks{{}, [&](bool all) {
                 const bool late = !all && ++n % 3 == 0;  // The first pair's does not count.
                 return late ? Duration(milliseconds(50)) : quicker_on_one(all);
               }};
-  tasks.run(LoneWidth::kFirst + 2 * LoneWidth::kPairs);
+  tasks.run(2 * (LoneWidth::kFirst + kTrial));
   EXPECT_EQ(tasks.run(10), 0U);
 }
 
@@ -98,11 +112,12 @@ TEST(LoneWidth, LongTasksAreNotTried) {
 TEST(LoneWidth, ALongTaskWithinATrialIsNotPartOfIt) {
   Tasks tasks{{}, quicker_on_one};
   tasks.run(LoneWidth::kFirst);
-  for (std::size_t i = 0; i < 2 * LoneWidth::kPairs; ++i) {
+  for (std::size_t i = 0; i < kTrial; ++i) {
     EXPECT_TRUE(tasks.width.takes_all_cores(milliseconds(31)));
     tasks.width.ran_alone(i % 2 == 0 ? milliseconds(1) : milliseconds(90));
     tasks.run(1);
   }
+  tasks.run(LoneWidth::kFirst + kTrial);
   EXPECT_EQ(tasks.run(10), 0U);
 }
 

@@ -125,7 +125,8 @@ std::size_t run_alone(TaskQueue& queue, std::size_t n) {
 
 /// Of the first task's time nothing is known.
 constexpr std::size_t kUntilTrial = 1 + dispatch::LoneWidth::kFirst;
-constexpr std::size_t kUntilTried = kUntilTrial + 2 * dispatch::LoneWidth::kPairs;
+constexpr std::size_t kUntilTried =
+    kUntilTrial + dispatch::LoneWidth::kFirst + 4 * dispatch::LoneWidth::kPairs;
 
 TEST(TaskQueue, TasksThatAreAloneGetOneCoreWhereThatIsQuicker) {
   TaskQueue queue = queue_of(options_of({0, 1, 2}, PlacementPolicy::kAdaptive), true);

@@ -76,8 +76,11 @@ Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const dev
   CORELANE_TRY(library.call<entry::SetInterOpNumThreads>(kWhat, Code::kInternal, raw, 1));
   CORELANE_TRY(library.call<entry::SetSessionLogSeverityLevel>(kWhat, Code::kInternal, raw,
                                                                int{ORT_LOGGING_LEVEL_WARNING}));
-  // Threads that wait for work would take CPUs from the other cores.
-  CORELANE_TRY(set_entry(library, raw, "session.intra_op.allow_spinning", "0"));
+  // The job has its threads' cores until it ends: they wait for work in a loop, since waking them
+  // up takes longer than most nodes of small networks. After it they would take CPUs from other
+  // cores.
+  CORELANE_TRY(set_entry(library, raw, "session.intra_op.allow_spinning", threads > 1 ? "1" : "0"));
+  CORELANE_TRY(set_entry(library, raw, "session.force_spinning_stop", "1"));
   CORELANE_TRY(set_entry(library, raw, "optimization.disable_specified_optimizers",
                          needless_optimizers(patched.first_node).c_str()));
   // Constants do not lie in the arena of the runs, which grows in powers of two.
