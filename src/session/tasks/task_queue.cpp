@@ -133,9 +133,7 @@ std::optional<Assignment> TaskQueue::take_context(Lane& lane, std::int32_t wante
   taken.context = lane.idle[chosen];
   lane.idle.erase(lane.idle.begin() + static_cast<std::ptrdiff_t>(chosen));
   // Decided here, where it is known that nothing else runs or waits.
-  const bool lone = joins_cores_ && alone_.may_take_all(running_, others, pacer_.average());
-  taken.all_cores = lone && width_.takes_all_cores(pacer_.average());
-  lone_ = lone ? std::optional(taken.context) : std::nullopt;
+  taken.all_cores = joins_cores_ && lone_.begins(taken.context, running_, others, pacer_.average());
   ++running_;
   ++running_on(context_cores_[taken.context]);
   ++counted_.tasks_by_context[taken.context];
@@ -240,12 +238,9 @@ void TaskQueue::release(std::size_t context, const Status& status, Duration devi
   lanes_[lane_of_context(context)].idle.push_back(context);
   --running_;
   --running_on(context_cores_[context]);
-  const bool was_alone = lone_ == context;
-  if (was_alone) lone_.reset();
+  lone_.ends(context, status.ok(), device_time);
   // The time of a failure says nothing about the next task.
-  if (!status.ok()) return;
-  pacer_.sample(device_time);
-  if (was_alone) width_.ran_alone(device_time);
+  if (status.ok()) pacer_.sample(device_time);
 }
 
 bool TaskQueue::callback_returned() noexcept {

@@ -17,7 +17,7 @@
 #include "corelane/session/session_options.h"
 #include "corelane/session/session_statistics.h"
 #include "dispatch/admission.h"
-#include "dispatch/lone_width.h"
+#include "dispatch/lone_tasks.h"
 #include "dispatch/pacer.h"
 #include "dispatch/placement.h"
 
@@ -143,9 +143,7 @@ class TaskQueue {
   bool closed_ = false;
   std::uint64_t next_id_ = 0;
   dispatch::Pacer pacer_;
-  dispatch::AloneInARow alone_;
-  dispatch::LoneWidth width_;
-  std::optional<std::size_t> lone_;  ///< The context of a task that runs by itself until now.
+  dispatch::LoneTasks lone_;
   SessionStatistics counted_;
 };
 
