@@ -404,7 +404,7 @@ Action add_compile(CLI::App& parent, Global& global) {
       ->excludes(batch);
   app->add_option("--cores", a->cores, "Cores one inference wants (default: 1)")
       ->check(between(1, 64));
-  app->add_option("--custom-string", a->custom_string, "Up to 1024 bytes kept in the program");
+  app->add_option("--custom-string", a->custom_string, "Up to 1023 bytes kept in the program");
   add_list(*app, "--custom-op", a->custom_operators,
            "Operator type that the host will implement (repeatable)");
   // needs() and excludes() are checked by CLI11, before anything is read.

@@ -64,9 +64,9 @@ int run(int argc, char** argv) {
   app.fallthrough();
   app.footer(
       "--json and --quiet go with every subcommand, before or after it.\n"
-      "Exit codes: 0 done; 1 a check failed (compare, doctor); 2 usage; 3 bad name, shape, value\n"
-      "or file; 4 broken, foreign or refused model; 5 memory, cores or system; 6 the run failed\n"
-      "(timeout, fault, engine); 7 internal; 130 interrupted.");
+      "Exit codes: 0 done; 1 a check failed (compare, doctor, qaic-runner); 2 usage; 3 bad name,\n"
+      "shape, value or file; 4 broken, foreign or refused model; 5 memory, cores or system; 6 the\n"
+      "run failed (timeout, fault, engine); 7 internal; 130 interrupted.");
   corelane::cli::Global global;
   app.add_flag("--json", global.json, "Machine-readable output on stdout");
   app.add_flag("-q,--quiet", global.quiet, "No notes on stderr, only errors");
