@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,54 +18,91 @@ namespace corelane::dispatch {
 /// shapes. A value without a clock.
 class LoneWidth {
  public:
+  /// `cores`: all of them; at least 1.
+  explicit LoneWidth(std::size_t cores) noexcept
+      : not_tried_(kNotTried / static_cast<Duration::rep>(cores)) {}
+
   /// For each task that is alone, when it starts. `average`: of the tasks before it.
   bool takes_all_cores(Duration average) {
-    // Here one task on one core would cost more than all later ones could gain.
-    constexpr Duration kNotTried = std::chrono::milliseconds(30);
     counts_ = false;
-    if (average > kNotTried) return true;
+    if (average > not_tried_) return all_ || average > kNotTried;
     if (!trying_ && tasks_++ < until_) return all_;
     trying_ = counts_ = true;
     return is_on_all(step_);
   }
   /// The last task that asked has run by itself from its start to its end.
-  void ran_alone(Duration device_time) {
+  void ran_alone(Duration time) {
     if (!counts_) return;
     counts_ = false;
-    times_[step_] = static_cast<double>(std::max(device_time, Duration{1}).count());
-    if (++step_ == times_.size()) decide();
+    times_[step_] = static_cast<double>(std::max(time, Duration{1}).count());
+    if (++step_ == times_.size() || is_clear()) decide();
   }
+  /// The last task that asked failed, or another one began beside it. A trial ends by that: its
+  /// next task could fail for the same reason, such as a time limit that one core does not meet.
+  void gave_up() {
+    if (counts_) end_trial(false);
+  }
+  /// The last task that asked was given one core to try it.
+  bool tries_one() const { return counts_ && !is_on_all(step_); }
 
   /// Tasks before the first trial, and before one that has to confirm another; before others four
   /// times as many each time, to kMost.
   static constexpr std::uint32_t kFirst = 32;
   static constexpr std::uint32_t kMost = 8192;
   /// A task on one core and one on all. The first pair does not count: it makes what a width needs.
-  static constexpr std::size_t kPairs = 8;
+  static constexpr std::size_t kPairs = 9;
 
  private:
-  static constexpr bool is_on_all(std::size_t step) { return step % 2 != 0; }
+  /// What takes longer on all cores, of which two work like one, could cost more on one than all
+  /// later tasks gain: 30 ms on two cores, less on more.
+  static constexpr Duration kNotTried = std::chrono::milliseconds(60);
+  /// One core takes so much longer that a few pairs are enough.
+  static constexpr double kClear = 1.5;
+  /// What is in use goes on where the two are alike.
+  static constexpr double kWins = 0.95;
+
+  /// Which of a pair comes first changes as in the Thue-Morse sequence, so that inputs whose sizes
+  /// alternate favour neither.
+  static constexpr bool is_on_all(std::size_t step) {
+    const std::size_t pair = step / 2;
+    const bool all_first = pair > 0 && std::popcount(pair - 1) % 2 != 0;
+    return (step % 2 != 0) != all_first;
+  }
+  /// One core by all, of the pair that ends before `step`.
+  double ratio_before(std::size_t step) const {
+    const bool second_on_all = is_on_all(step - 1);
+    return second_on_all ? times_[step - 2] / times_[step - 1]
+                         : times_[step - 1] / times_[step - 2];
+  }
+  /// Three counted pairs, of both orders, that say the same of cores in use.
+  bool is_clear() const {
+    return all_ && step_ == 8 && ratio_before(4) >= kClear && ratio_before(6) >= kClear &&
+           ratio_before(8) >= kClear;
+  }
 
   void decide() {
-    // What is in use goes on where the two are alike.
-    constexpr double kWins = 0.95;
-    std::array<double, kPairs - 1> ratios{};  // One core by all.
-    for (std::size_t i = 0; i < ratios.size(); ++i)
-      ratios[i] = times_[2 * (i + 1)] / times_[2 * (i + 1) + 1];
-    const auto middle = ratios.begin() + ratios.size() / 2;
-    std::nth_element(ratios.begin(), middle, ratios.end());
-    const bool stays = all_ ? *middle >= kWins : *middle <= 1 / kWins;
+    std::array<double, kPairs - 1> ratios{};
+    const std::size_t pairs = step_ / 2 - 1;
+    for (std::size_t i = 0; i < pairs; ++i) ratios[i] = ratio_before(2 * i + 4);
+    const auto end = ratios.begin() + static_cast<std::ptrdiff_t>(pairs);
+    std::sort(ratios.begin(), end);
+    const double middle = std::sqrt(ratios[(pairs - 1) / 2] * ratios[pairs / 2]);
+    end_trial(all_ ? middle < kWins : middle > 1 / kWins);
+  }
+
+  void end_trial(bool other_is_quicker) {
     // A second trial has to agree: others may have used the cores during the first one.
-    const bool again = !stays && !doubted_;
-    if (!stays && doubted_) all_ = !all_;
+    const bool again = other_is_quicker && !doubted_;
+    if (other_is_quicker && doubted_) all_ = !all_;
     doubted_ = again;
-    trying_ = false;
+    trying_ = counts_ = false;
     step_ = 0;
     tasks_ = 0;
     if (!again) gap_ = std::min(gap_ * 4, kMost);
     until_ = again ? kFirst : gap_;
   }
 
+  Duration not_tried_;
   bool all_ = true;
   bool doubted_ = false;  ///< The last trial was for the other way.
   bool trying_ = false;

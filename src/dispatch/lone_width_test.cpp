@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <tuple>
 
 namespace corelane::dispatch {
 namespace {
@@ -17,7 +18,7 @@ constexpr std::size_t kTrial = 2 * LoneWidth::kPairs;
 
 /// Tasks that are alone, one after the other.
 struct Tasks {
-  LoneWidth width;
+  LoneWidth width{2};
   /// What a task takes on all cores, and on one.
   std::function<Duration(bool)> time;
 
@@ -38,7 +39,7 @@ Duration quicker_on_one(bool all) { return all ? microseconds(800) : microsecond
 Duration quicker_on_all(bool all) { return all ? microseconds(500) : microseconds(800); }
 
 TEST(LoneWidth, TasksThatAreQuickerOnOneCoreGetOne) {
-  Tasks tasks{{}, quicker_on_one};
+  Tasks tasks{LoneWidth(2), quicker_on_one};
   EXPECT_EQ(tasks.run(LoneWidth::kFirst), LoneWidth::kFirst) << "nothing was tried yet";
   tasks.run(kTrial);
   EXPECT_EQ(tasks.run(LoneWidth::kFirst), LoneWidth::kFirst) << "a second trial has to agree";
@@ -47,13 +48,13 @@ TEST(LoneWidth, TasksThatAreQuickerOnOneCoreGetOne) {
 }
 
 TEST(LoneWidth, TasksThatAreQuickerOnAllCoresKeepThem) {
-  Tasks tasks{{}, quicker_on_all};
+  Tasks tasks{LoneWidth(2), quicker_on_all};
   tasks.run(LoneWidth::kFirst + kTrial);
   EXPECT_EQ(tasks.run(LoneWidth::kFirst), LoneWidth::kFirst);
 }
 
 TEST(LoneWidth, WhatIsInUseGoesOnWhereTheTwoAreAlike) {
-  Tasks tasks{{}, [](bool all) { return all ? microseconds(515) : microseconds(500); }};
+  Tasks tasks{LoneWidth(2), [](bool all) { return all ? microseconds(515) : microseconds(500); }};
   tasks.try_both();
   EXPECT_EQ(tasks.run(10), 10U);
   tasks.time = quicker_on_one;
@@ -65,7 +66,7 @@ TEST(LoneWidth, WhatIsInUseGoesOnWhereTheTwoAreAlike) {
 }
 
 TEST(LoneWidth, ItIsTriedAgainSinceProgramsChange) {
-  Tasks tasks{{}, quicker_on_one};
+  Tasks tasks{LoneWidth(2), quicker_on_one};
   tasks.try_both();
   EXPECT_EQ(tasks.run(10), 0U);
   tasks.time = quicker_on_all;
@@ -75,7 +76,7 @@ TEST(LoneWidth, ItIsTriedAgainSinceProgramsChange) {
 
 TEST(LoneWidth, OneTrialThatWasDisturbedDoesNotDecide) {
   std::size_t n = 0;
-  Tasks tasks{{}, [&](bool all) {
+  Tasks tasks{LoneWidth(2), [&](bool all) {
                 return ++n <= LoneWidth::kFirst + kTrial ? quicker_on_one(all)
                                                          : quicker_on_all(all);
               }};
@@ -85,7 +86,7 @@ TEST(LoneWidth, OneTrialThatWasDisturbedDoesNotDecide) {
 
 TEST(LoneWidth, FewTimesThatStandOutDoNotDecide) {
   std::size_t n = 0;
-  Tasks tasks{{}, [&](bool all) {
+  Tasks tasks{LoneWidth(2), [&](bool all) {
                 const bool late = !all && ++n % 3 == 0;  // The first pair's does not count.
                 return late ? Duration(milliseconds(50)) : quicker_on_one(all);
               }};
@@ -93,24 +94,50 @@ TEST(LoneWidth, FewTimesThatStandOutDoNotDecide) {
   EXPECT_EQ(tasks.run(10), 0U);
 }
 
-TEST(LoneWidth, ATaskThatWasNotAloneIsTriedAgain) {
-  LoneWidth width;
-  for (std::uint32_t i = 0; i < LoneWidth::kFirst; ++i) width.takes_all_cores(kShort);
-  for (int i = 0; i < 5; ++i) EXPECT_FALSE(width.takes_all_cores(kShort));
-  width.ran_alone(kShort);
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(width.takes_all_cores(kShort));
+TEST(LoneWidth, ATaskThatFailedOrWasNotAloneEndsTheTrial) {
+  for (std::size_t steps = 0; steps < kTrial; ++steps) {
+    Tasks tasks{LoneWidth(2), quicker_on_one};
+    tasks.run(LoneWidth::kFirst + steps);
+    tasks.width.takes_all_cores(kShort);
+    tasks.width.gave_up();
+    EXPECT_EQ(tasks.run(LoneWidth::kFirst), LoneWidth::kFirst) << steps;
+  }
 }
 
-TEST(LoneWidth, LongTasksAreNotTried) {
-  LoneWidth width;
-  for (int i = 0; i < 1000; ++i) {
-    EXPECT_TRUE(width.takes_all_cores(milliseconds(31)));
-    width.ran_alone(milliseconds(31));
+TEST(LoneWidth, TasksWhoseSizesAlternateFavourNeither) {
+  for (const std::size_t phase : {0, 1}) {
+    for (const bool one_is_quicker : {false, true}) {
+      std::size_t n = phase;
+      Tasks tasks{LoneWidth(2), [&](bool all) {
+                    const int size = ++n % 2 == 0 ? 4 : 1;
+                    return size * (one_is_quicker ? quicker_on_one(all) : quicker_on_all(all));
+                  }};
+      tasks.run(2 * (LoneWidth::kFirst + kTrial));
+      EXPECT_EQ(tasks.run(10), one_is_quicker ? 0U : 10U) << phase;
+    }
+  }
+}
+
+TEST(LoneWidth, ATrialEndsSoonWhereOneCoreTakesMuchLonger) {
+  Tasks tasks{LoneWidth(8), [](bool all) { return all ? microseconds(1000) : microseconds(6000); }};
+  tasks.run(LoneWidth::kFirst);
+  EXPECT_EQ(tasks.run(8), 4U);
+  EXPECT_EQ(tasks.run(LoneWidth::kFirst), LoneWidth::kFirst);
+}
+
+TEST(LoneWidth, TheMoreCoresTheShorterAreTheTasksThatAreTried) {
+  for (const auto& [cores, tried, not_tried] : {std::tuple{2, milliseconds(30), milliseconds(31)},
+                                                std::tuple{8, milliseconds(7), milliseconds(8)}}) {
+    LoneWidth width(static_cast<std::size_t>(cores));
+    for (std::uint32_t i = 0; i < 2 * LoneWidth::kFirst; ++i)
+      EXPECT_TRUE(width.takes_all_cores(not_tried));
+    for (std::uint32_t i = 0; i < LoneWidth::kFirst; ++i) width.takes_all_cores(tried);
+    EXPECT_FALSE(width.takes_all_cores(tried)) << cores;
   }
 }
 
 TEST(LoneWidth, ALongTaskWithinATrialIsNotPartOfIt) {
-  Tasks tasks{{}, quicker_on_one};
+  Tasks tasks{LoneWidth(2), quicker_on_one};
   tasks.run(LoneWidth::kFirst);
   for (std::size_t i = 0; i < kTrial; ++i) {
     EXPECT_TRUE(tasks.width.takes_all_cores(milliseconds(31)));
@@ -122,7 +149,7 @@ TEST(LoneWidth, ALongTaskWithinATrialIsNotPartOfIt) {
 }
 
 TEST(LoneWidth, TimesOfZeroAreTimes) {
-  Tasks tasks{{}, [](bool) { return Duration{0}; }};
+  Tasks tasks{LoneWidth(2), [](bool) { return Duration{0}; }};
   tasks.try_both();
   EXPECT_EQ(tasks.run(10), 10U);
 }

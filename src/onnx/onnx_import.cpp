@@ -94,9 +94,10 @@ Result<ImportedModel> import_checked(ByteSpan bytes, ExternalData external,
 }  // namespace
 
 ExternalData external_data_of(const std::filesystem::path& path, const ImportOptions& options) {
-  if (path.empty() || !options.external_data_root.empty())
-    return {options.external_data_root, {}, options.strict_links};
   std::error_code ec;
+  if (!options.external_data_root.empty())
+    return {std::filesystem::absolute(options.external_data_root, ec), {}, options.strict_links};
+  if (path.empty()) return {{}, {}, options.strict_links};
   std::filesystem::path model = std::filesystem::absolute(path, ec);
   std::filesystem::path folder = model.parent_path();
   return {std::move(folder), std::move(model), options.strict_links};

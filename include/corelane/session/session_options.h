@@ -21,9 +21,9 @@ enum class PlacementPolicy : std::uint8_t {
   kLeastLoaded,  ///< The first core of the schedule that becomes free; the formula breaks ties.
   kAdaptive,     ///< As kLeastLoaded, but the eighth uncontended task in a row takes all cores of
               ///< the schedule at once, as do those after it, where tasks take 0.1 ms or more and
-              ///< the device has jobs of several cores. Tasks of up to 30 ms try both from time to
-              ///< time (eight times each, first after 32 tasks), and keep to one core where that
-              ///< is quicker.
+              ///< the device has jobs of several cores. Such tasks stay on one context, whichever
+              ///< the formula says. Short ones (30 ms on two cores, less on more) try both from
+              ///< time to time, first after 32 tasks, and keep to one core where that is quicker.
 };
 
 /// In which order the dimensions of 4-D inputs are given and reported (others are not touched).

@@ -8,7 +8,7 @@
 namespace corelane {
 
 /// The system's text for an error number, by default that of the last call that failed: "No such
-/// file or directory". Any thread, unlike strerror(3).
+/// file or directory". Any thread.
 inline std::string errno_text(int number = errno) {
   return std::generic_category().message(number);
 }

@@ -62,7 +62,8 @@ std::uint64_t group_memory(std::string_view groups, const fs::path& mount) {
 std::uint64_t group_memory() {
   std::ifstream file("/proc/self/cgroup");
   const std::string groups(std::istreambuf_iterator<char>(file), {});
-  return group_memory(groups, "/sys/fs/cgroup");
+  // Without /proc, a container's own limit is still at the root.
+  return group_memory(groups.empty() ? "0::/" : groups, "/sys/fs/cgroup");
 }
 
 }  // namespace corelane

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 
+#include "base/process/errno_text.h"
 #include "runtime/set/set_core.h"
 
 namespace corelane::runtime {
@@ -82,9 +82,7 @@ Result<int> SetCore::fd() {
   const MutexLock lock(mutex_);
   if (!fd_) {
     fd_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!fd_)
-      return error(Code::kIo, "no descriptor for an inference set: {}",
-                   std::system_category().message(errno));
+    if (!fd_) return error(Code::kIo, "no descriptor for an inference set: {}", errno_text());
     readable_ = false;
     update_fd();
   }

@@ -204,7 +204,7 @@ Status SessionCore::run_in_place(Call& call, const CallOptions& options, const S
   std::optional<Start> next;
   {
     const MutexLock lock(mutex_);
-    release(worker, status, times.device);
+    release(worker, status, times);
     queue_.complete_in_place(status);
     if (queue_.quiet()) quiet_.notify_all();
     next = next_start_here();

@@ -290,7 +290,7 @@ void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionT
   std::optional<Start> next;
   {
     const MutexLock lock(mutex_);
-    release(worker, status, times.device);
+    release(worker, status, times);
     // cancel() has answered true, though it may have come too late for the device.
     if (task->progress.state() == TaskState::kStopping) status = cancelled_status(task->terminated);
     queue_.complete(*task, status, record.core_bits != 0);
@@ -308,9 +308,10 @@ void SessionCore::complete(SessionWorker& worker, const std::shared_ptr<SessionT
   drop(std::move(inputs));
 }
 
-void SessionCore::release(const SessionWorker& worker, const Status& status, Duration device_time) {
-  queue_.release(worker.index(), status, device_time);
-  if (model_.has_open_shapes() && status.ok() && ShortRuns::is_short(device_time))
+void SessionCore::release(const SessionWorker& worker, const Status& status,
+                          const RunTimes& times) {
+  queue_.release(worker.index(), status, times.device, times.queue);
+  if (model_.has_open_shapes() && status.ok() && ShortRuns::is_short(times.device))
     short_runs_.note(worker.shapes());
 }
 

@@ -156,7 +156,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore> {
   void complete(SessionWorker& worker, const std::shared_ptr<SessionTask>& task, Status status,
                 const RunTimes& times, const device::JobRecord& record) noexcept;
   /// The context's part of a completion. A success is a sample of the pace.
-  void release(const SessionWorker& worker, const Status& status, Duration device_time)
+  void release(const SessionWorker& worker, const Status& status, const RunTimes& times)
       CORELANE_REQUIRES(mutex_);
   /// The inputs of a task that is done, unless its maker releases them.
   static std::vector<CallInput> take_inputs(SessionTask& task) noexcept;

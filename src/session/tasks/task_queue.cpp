@@ -29,7 +29,8 @@ TaskQueue::TaskQueue(const SessionOptions& options, std::vector<std::int32_t> co
       joins_cores_(joins_cores),
       lane_of_core_(device_cores),
       running_by_core_(device_cores + 1),
-      pacer_(paced_cores(options)) {
+      pacer_(paced_cores(options)),
+      lone_(paced_cores(options)) {
   const std::vector<std::size_t> cores = dispatch::unique_cores(schedule_);
   // By the formula each core has a line of its own; otherwise the first idle context takes the
   // first task.
@@ -121,7 +122,9 @@ std::optional<Assignment> TaskQueue::take_context(Lane& lane, std::int32_t wante
   if (lane.idle.empty() || lane.awaiting_room > 0) return std::nullopt;
   // The one that was released last: its memory is still in the caches.
   std::size_t chosen = lane.idle.size() - 1;
-  if (placement_ != PlacementPolicy::kFormula && lane.idle.size() > 1) {
+  // A task that may take all cores stays on that one: it has what a run of either width needs.
+  const bool stays = joins_cores_ && running_ == 0;
+  if (placement_ != PlacementPolicy::kFormula && lane.idle.size() > 1 && !stays) {
     SureVector<dispatch::IdleContext> idle;
     for (const std::size_t context : std::views::reverse(lane.idle)) {
       const std::int32_t core = context_cores_[context];
@@ -234,11 +237,12 @@ void TaskQueue::complete_in_place(const Status& status) {
   delivered(1);
 }
 
-void TaskQueue::release(std::size_t context, const Status& status, Duration device_time) {
+void TaskQueue::release(std::size_t context, const Status& status, Duration device_time,
+                        Duration waited) {
   lanes_[lane_of_context(context)].idle.push_back(context);
   --running_;
   --running_on(context_cores_[context]);
-  lone_.ends(context, status.ok(), device_time);
+  lone_.ends(context, status.ok(), waited + device_time);
   // The time of a failure says nothing about the next task.
   if (status.ok()) pacer_.sample(device_time);
 }

@@ -89,8 +89,9 @@ class TaskQueue {
   void complete(SessionTask& task, const Status& status, bool started);
   /// A call that ran in its caller's thread is done and delivered.
   void complete_in_place(const Status& status);
-  /// The context is idle again; a success is a sample of the pace.
-  void release(std::size_t context, const Status& status, Duration device_time);
+  /// The context is idle again; a success is a sample of the pace. `waited`: for cores, before.
+  void release(std::size_t context, const Status& status, Duration device_time,
+               Duration waited = {});
   /// `tasks` have been handed over, to a callback that is pending from now on or otherwise.
   void delivered(std::size_t tasks) noexcept { undelivered_ -= tasks; }
   void callback_pending() noexcept { ++pending_callbacks_; }

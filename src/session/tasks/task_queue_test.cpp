@@ -135,28 +135,36 @@ TEST(TaskQueue, TasksThatAreAloneGetOneCoreWhereThatIsQuicker) {
   EXPECT_EQ(run_alone(queue, 20), 0U);
 }
 
-TEST(TaskQueue, TimesOfTasksThatWereNotAloneAllTheTimeOrFailedDoNotDecide) {
+TEST(TaskQueue, AFailureOnOneCoreIsNotRepeatedThere) {
   TaskQueue queue = queue_of(options_of({0, 1, 2}, PlacementPolicy::kAdaptive), true);
   run_alone(queue, kUntilTrial);
-  for (std::size_t i = 0; i < 4 * kUntilTried; ++i) {
-    const auto lone = queue.start_in_place(at(0));
-    EXPECT_FALSE(lone->all_cores) << "the first step is tried again";
-    if (i % 2 == 0) {
-      queue.release(lone->context, error(Code::kEngineFailed, "by the device"), milliseconds(1));
-    } else {
-      const auto other = queue.start_in_place(at(0));
-      queue.release(lone->context, {}, milliseconds(1));
-      queue.release(other->context, {}, milliseconds(1));
-      queue.complete_in_place({});
-    }
+  const auto tried = queue.start_in_place(at(0));
+  ASSERT_FALSE(tried->all_cores);
+  queue.release(tried->context, error(Code::kTimeout, "by the device"), milliseconds(9));
+  queue.complete_in_place({});
+  EXPECT_EQ(run_alone(queue, 20), 20U);
+}
+
+TEST(TaskQueue, TasksThatAreAloneKeepTheirContextWhereTheyMayTakeAllCores) {
+  TaskQueue queue = queue_of(options_of({0, 1, 2}, PlacementPolicy::kAdaptive), true);
+  for (int i = 0; i < 5; ++i) {
+    const auto start = queue.start_in_place(at(0));
+    EXPECT_EQ(start->context, 0U);
+    queue.release(start->context, {}, milliseconds(1));
     queue.complete_in_place({});
-    // Eight in a row are alone before one may take all cores; these do.
-    for (int k = 0; k < 7 && i % 2 != 0; ++k) {
-      const auto next = queue.start_in_place(at(0));
-      queue.release(next->context, error(Code::kEngineFailed, "by the device"), milliseconds(1));
-      queue.complete_in_place({});
-    }
   }
+}
+
+TEST(TaskQueue, TheWaitForCoresCountsWhereOneCoreAndAllAreCompared) {
+  TaskQueue queue = queue_of(options_of({0, 1, 2}, PlacementPolicy::kAdaptive), true);
+  std::size_t on_all = 0;
+  for (std::size_t i = 0; i < kUntilTried + 20; ++i) {
+    const auto start = queue.start_in_place(at(0));
+    on_all += i >= kUntilTried && start->all_cores ? 1 : 0;
+    queue.release(start->context, {}, milliseconds(1), milliseconds(start->all_cores ? 2 : 0));
+    queue.complete_in_place({});
+  }
+  EXPECT_EQ(on_all, 0U);
 }
 
 TEST(TaskQueue, ACallRunsInPlaceOnlyWhereItWouldNotWait) {
