@@ -8,6 +8,9 @@ in turns: in this process, whose heap is large and warm by then, and in new ones
 another model before. A model that onnxruntime itself does not run with made inputs is named and left out. Models of
 one network (same operators, same inputs, other weights) are measured each; a second median counts them once. With
 --fixed, every model with open dimensions is measured once more with the dimensions of its inputs fixed, on both sides.
+
+With --all-cores, other figures instead: sessions of the defaults on both sides, which use all cores for a call that is
+alone, and ours of one core beside them.
 """
 import argparse
 import functools
@@ -25,7 +28,7 @@ import onnx
 import onnxruntime as ort
 
 from memory_benchmark import tiny_network
-from python_session import agree, compare, measure, median_call, ort_session, our_session, settle
+from python_session import SPIN, agree, compare, measure, median_call, ort_session, our_session, settle
 from ratio import interval, verdict, write
 
 # Sizes of open dimensions after the first one, by a part of the model's path; elsewhere SIZE.
@@ -176,6 +179,40 @@ def one_model(corelane, package, path, name, rounds, fix=False):
     return row
 
 
+def on_all_cores(corelane, path, name, rounds):
+    """A row of the report of --all-cores."""
+    model = str(path)
+    plain, again = ort_session(model, 0), ort_session(model, 0)
+    feed = feed_of(plain, path)
+    ours, one = our_session(corelane, model), our_session(corelane, model, threads=1)
+    error = agree(name, ours.run(None, feed), plain.run(None, feed))
+    for session in (ours, one):
+        settle(session, feed, 2 * WARM_UP)  # Which number of cores is quicker is found after the engine.
+    agree(name, ours.run(None, feed), plain.run(None, feed))
+    begin = time.perf_counter()
+    one.run(None, feed)
+    latency = time.perf_counter() - begin
+    t = measure([median_call(lambda s=s: s.run(None, feed), SPIN if s in (plain, again) else 0.0)
+                 for s in (ours, plain, again, one)], rounds, min(0.5, max(0.03, 2 * latency)))
+    row = compare(f"{name}: run / onnxruntime, defaults", t[0], {"defaults": t[1]}, {"defaults": t[2]}, 1.03)
+    row.update(max_relative_difference=error, one_core_ratio=statistics.median(t[0] / t[3]))
+    print(f"{'':<58} {row['one_core_ratio']:.3f} of ours on one core", file=sys.stderr, flush=True)
+    return row
+
+
+def summary_of_all_cores(rows):
+    ratios = {"run / onnxruntime, defaults": [row["ratio"] for row in rows],
+              "all cores / one, ours": [row["one_core_ratio"] for row in rows]}
+    rng = np.random.default_rng(1)
+    summary = []
+    for name, values in ratios.items():
+        middle, low, high = interval(np.array(values), rng)
+        print(f"median of {len(rows)} models: {name:<40} {middle:.3f} [{low:.3f}, {high:.3f}]", file=sys.stderr)
+        summary.append({"name": f"median: {name}", "ratio": middle, "low": low, "high": high, "target": 1.0,
+                        "at_most": True, "verdict": verdict(low, high, 1.0, at_most=True)})
+    return summary
+
+
 def summary_of(rows):
     """The medians over all models, and the one in which models of one network count once."""
     rng = np.random.default_rng(1)
@@ -205,8 +242,9 @@ def main() -> int:
     parser.add_argument("--more-models", action="append", default=[], help="another folder with packages, beside "
                         "the one of ./dev setup test")
     parser.add_argument("--fixed", action="store_true", help="also with the open dimensions fixed")
+    parser.add_argument("--all-cores", action="store_true", help="the defaults on both sides, on all cores")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", default="", help="a part of a model's path")
+    parser.add_argument("--only", default="", help="parts of models' paths, commas between them")
     parser.add_argument("--first", nargs=3, metavar=("SIDE", "MODEL", "FEED"), help="used by itself: time one load and "
                         "first run in this process")
     parser.add_argument("--out", default="")
@@ -214,17 +252,20 @@ def main() -> int:
     if a.first:
         first_of_this_process(a.package, *a.first)
         return 0
+    if a.fixed and a.all_cores:
+        parser.error("--fixed and --all-cores are measured apart")
     sys.path.insert(0, a.package)
     import corelane
 
     rows, left_out = [], {}
     folders = [pathlib.Path(a.models_dir), PACKAGES, *map(pathlib.Path, a.more_models)]
     for (path, name), fix in itertools.product(models(folders), (False, True) if a.fixed else (False,)):
-        if a.only not in name:
+        if not any(part in name for part in a.only.split(",")):
             continue
         name += ", fixed" if fix else ""
         try:
-            row = one_model(corelane, a.package, path, name, a.rounds, fix)
+            row = on_all_cores(corelane, path, name, a.rounds) if a.all_cores else one_model(
+                corelane, a.package, path, name, a.rounds, fix)
             rows += [row] if row else []
         except (ort.capi.onnxruntime_pybind11_state.Fail, ort.capi.onnxruntime_pybind11_state.InvalidArgument,
                 ort.capi.onnxruntime_pybind11_state.RuntimeException, RuntimeError, TypeError) as problem:
@@ -234,7 +275,8 @@ def main() -> int:
         print("no model was measured: run ./dev setup bench", file=sys.stderr)
         return 1
     write({"benchmark": "engines", "onnxruntime": ort.__version__, "onnx": onnx.__version__,
-           "ratios": rows + summary_of(rows), "left_out": left_out}, a.out)
+           "ratios": rows + (summary_of_all_cores if a.all_cores else summary_of)(rows),
+           "left_out": left_out}, a.out)
     return 0
 
 
