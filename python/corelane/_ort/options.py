@@ -85,7 +85,8 @@ def rknn_session_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def strict_session_options(options: Mapping[str, Any], intra_op_num_threads: int = 0) -> dict[str, Any]:
     """Options by onnxruntime's rules: it has no queue that could be full, so callers wait; its device is this
     machine, so the default is a virtual one with a core for each CPU. A call that is alone takes all of
-    them, or one where that is quicker (always one with intra_op_num_threads 1); calls at the same time take one each."""
+    them, or one where that is quicker (with intra_op_num_threads 1 always one); calls at the same time take one
+    each."""
     read = {"max_queue_size": UNLIMITED, "max_pending_callbacks": UNLIMITED,
             "submit_timeout_ms": _TEN_YEARS_MS, **read_provider_options(options), "lenient": False}
     if "device" not in read and not os.environ.get("CORELANE_DEVICE"):
