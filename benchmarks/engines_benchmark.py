@@ -196,43 +196,40 @@ def on_all_cores(corelane, path, name, rounds):
                  for s in (ours, plain, again, one)], rounds, min(0.5, max(0.03, 2 * latency)))
     row = compare(f"{name}: run / onnxruntime, defaults", t[0], {"defaults": t[1]}, {"defaults": t[2]}, 1.03)
     row.update(max_relative_difference=error, one_core_ratio=statistics.median(t[0] / t[3]))
-    print(f"{'':<58} {row['one_core_ratio']:.3f} of ours on one core", file=sys.stderr, flush=True)
+    print(f"{'':<58} {row['one_core_ratio']:.3f} of the time of our session of one core", file=sys.stderr, flush=True)
     return row
 
 
-def summary_of_all_cores(rows):
-    ratios = {"run / onnxruntime, defaults": [row["ratio"] for row in rows],
-              "all cores / one, ours": [row["one_core_ratio"] for row in rows]}
+def medians_of(figures):
+    """The rows of a report for the medians of `figures` (name -> ratios), which should be at most 1."""
     rng = np.random.default_rng(1)
-    summary = []
-    for name, values in ratios.items():
-        middle, low, high = interval(np.array(values), rng)
-        print(f"median of {len(rows)} models: {name:<40} {middle:.3f} [{low:.3f}, {high:.3f}]", file=sys.stderr)
-        summary.append({"name": f"median: {name}", "ratio": middle, "low": low, "high": high, "target": 1.0,
-                        "at_most": True, "verdict": verdict(low, high, 1.0, at_most=True)})
-    return summary
-
-
-def summary_of(rows):
-    """The medians over all models, and the one in which models of one network count once."""
-    rng = np.random.default_rng(1)
-    alike = {}
-    for row in rows:
-        alike.setdefault((row["network"], row["open_dimensions"]), []).append(row["ratio"])
-    counts = f"{len(rows)} models ({sum(row['open_dimensions'] for row in rows)} open)"
-    figures = {f"median of {counts}: run / onnxruntime": [row["ratio"] for row in rows],
-               f"median of {len(alike)} networks: run / onnxruntime": [statistics.median(r) for r in alike.values()],
-               f"median of {counts}: load and first run / onnxruntime": [row["first_run_ratio"] for row in rows],
-               f"median of {counts}: the same in a new process": [row["new_process_ratio"] for row in rows
-                                                                 if "new_process_ratio" in row]}
-    summary = []
+    rows = []
     for name, ratios in figures.items():
         middle, low, high = interval(np.array(ratios), rng)
         held = verdict(low, high, 1.0, at_most=True)
         print(f"{name:<64} {middle:.3f} [{low:.3f}, {high:.3f}]  <= 1.00: {held}", file=sys.stderr)
-        summary.append({"name": name, "ratio": middle, "low": low, "high": high, "target": 1.0, "at_most": True,
-                        "verdict": held})
-    return summary
+        rows.append({"name": name, "ratio": middle, "low": low, "high": high, "target": 1.0, "at_most": True,
+                     "verdict": held})
+    return rows
+
+
+def summary_of_all_cores(rows):
+    return medians_of({f"median of {len(rows)} models: run / onnxruntime, defaults": [row["ratio"] for row in rows],
+                       f"median of {len(rows)} models: all cores / one, ours": [row["one_core_ratio"] for row in rows]})
+
+
+def summary_of(rows):
+    """The medians over all models, and the one in which models of one network count once."""
+    alike = {}
+    for row in rows:
+        alike.setdefault((row["network"], row["open_dimensions"]), []).append(row["ratio"])
+    counts = f"{len(rows)} models ({sum(row['open_dimensions'] for row in rows)} open)"
+    return medians_of({
+        f"median of {counts}: run / onnxruntime": [row["ratio"] for row in rows],
+        f"median of {len(alike)} networks: run / onnxruntime": [statistics.median(r) for r in alike.values()],
+        f"median of {counts}: load and first run / onnxruntime": [row["first_run_ratio"] for row in rows],
+        f"median of {counts}: the same in a new process": [row["new_process_ratio"] for row in rows
+                                                          if "new_process_ratio" in row]})
 
 
 def main() -> int:

@@ -20,14 +20,15 @@ class LoneWidth {
  public:
   /// `cores`: all of them; at least 1.
   explicit LoneWidth(std::size_t cores) noexcept
-      : not_tried_(kNotTried / static_cast<Duration::rep>(cores)) {}
+      : longest_(kMostCoreTime / static_cast<Duration::rep>(cores)) {}
 
   /// For each task that is alone, when it starts. `average`: of the tasks before it.
   bool takes_all_cores(Duration average) {
     counts_ = false;
-    if (average > not_tried_) return all_ || average > kNotTried;
-    if (!trying_ && tasks_++ < until_) return all_;
-    trying_ = counts_ = true;
+    if (average > longest_) return all_ || average > kMostCoreTime;
+    const bool in_trial = step_ > 0;
+    if (!in_trial && tasks_++ < (doubted_ ? kFirst : gap_)) return all_;
+    counts_ = true;
     return is_on_all(step_);
   }
   /// The last task that asked has run by itself from its start to its end.
@@ -49,13 +50,14 @@ class LoneWidth {
   /// times as many each time, to kMost.
   static constexpr std::uint32_t kFirst = 32;
   static constexpr std::uint32_t kMost = 8192;
-  /// A task on one core and one on all. The first pair does not count: it makes what a width needs.
+  /// A task on one core and one on all. The first pair does not count: the engine may prepare the
+  /// network for that number of cores in it.
   static constexpr std::size_t kPairs = 9;
 
  private:
-  /// What takes longer on all cores, of which two work like one, could cost more on one than all
-  /// later tasks gain: 30 ms on two cores, less on more.
-  static constexpr Duration kNotTried = std::chrono::milliseconds(60);
+  /// The time of all cores together up to which tasks are tried: 30 ms on two cores. A longer task
+  /// could take so much more on one core that later tasks never gain it back.
+  static constexpr Duration kMostCoreTime = std::chrono::milliseconds(60);
   /// One core takes so much longer that a few pairs are enough.
   static constexpr double kClear = 1.5;
   /// What is in use goes on where the two are alike.
@@ -74,7 +76,7 @@ class LoneWidth {
     return second_on_all ? times_[step - 2] / times_[step - 1]
                          : times_[step - 1] / times_[step - 2];
   }
-  /// Three counted pairs, of both orders, that say the same of cores in use.
+  /// The first three counted pairs, which have both orders, say that one core takes far longer.
   bool is_clear() const {
     return all_ && step_ == 8 && ratio_before(4) >= kClear && ratio_before(6) >= kClear &&
            ratio_before(8) >= kClear;
@@ -92,25 +94,21 @@ class LoneWidth {
 
   void end_trial(bool other_is_quicker) {
     // A second trial has to agree: others may have used the cores during the first one.
-    const bool again = other_is_quicker && !doubted_;
     if (other_is_quicker && doubted_) all_ = !all_;
-    doubted_ = again;
-    trying_ = counts_ = false;
+    doubted_ = other_is_quicker && !doubted_;
+    counts_ = false;
     step_ = 0;
     tasks_ = 0;
-    if (!again) gap_ = std::min(gap_ * 4, kMost);
-    until_ = again ? kFirst : gap_;
+    if (!doubted_) gap_ = std::min(gap_ * 4, kMost);
   }
 
-  Duration not_tried_;
+  Duration longest_;
   bool all_ = true;
-  bool doubted_ = false;  ///< The last trial was for the other way.
-  bool trying_ = false;
-  bool counts_ = false;      ///< The time of the task that asked last is one of the trial.
-  std::uint32_t tasks_ = 0;  ///< Since the last trial.
-  std::uint32_t gap_ = kFirst;
-  std::uint32_t until_ = kFirst;  ///< Tasks between the last trial and the next.
-  std::size_t step_ = 0;
+  bool doubted_ = false;        ///< The last trial was for the other way.
+  bool counts_ = false;         ///< The time of the task that asked last is one of the trial.
+  std::uint32_t tasks_ = 0;     ///< Since the last trial.
+  std::uint32_t gap_ = kFirst;  ///< Tasks until the next trial, but for one that confirms.
+  std::size_t step_ = 0;        ///< Times that the trial has; 0 between trials.
   std::array<double, 2 * kPairs> times_{};
 };
 

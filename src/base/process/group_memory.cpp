@@ -1,5 +1,7 @@
 #include "base/process/group_memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -29,13 +31,9 @@ std::uint64_t least_limit(const GroupTree& tree, const fs::path& path) {
   }
 }
 
+/// `controllers`: names with commas between them.
 bool names_memory(std::string_view controllers) {
-  bool found = false;
-  (void)for_each_part(controllers, ',', [&](std::string_view name) -> Status {
-    found = found || name == "memory";
-    return {};
-  });
-  return found;
+  return fmt::format(",{},", controllers).find(",memory,") != std::string::npos;
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace corelane::session {
 namespace {
 
-/// How many tasks the pace expects to run at once; without a schedule the device places them.
-std::size_t paced_cores(const SessionOptions& options) {
+/// Cores of the schedule; 1 without one, where the device places tasks.
+std::size_t schedule_cores(const SessionOptions& options) {
   return options.schedule.empty() ? 1 : dispatch::unique_cores(options.schedule).size();
 }
 
@@ -29,8 +29,8 @@ TaskQueue::TaskQueue(const SessionOptions& options, std::vector<std::int32_t> co
       joins_cores_(joins_cores),
       lane_of_core_(device_cores),
       running_by_core_(device_cores + 1),
-      pacer_(paced_cores(options)),
-      lone_(paced_cores(options)) {
+      pacer_(schedule_cores(options)),
+      lone_(schedule_cores(options)) {
   const std::vector<std::size_t> cores = dispatch::unique_cores(schedule_);
   // By the formula each core has a line of its own; otherwise the first idle context takes the
   // first task.
