@@ -110,7 +110,8 @@ Status write_named(int fd) {
   if (ftruncate(fd, 0) == 0 &&
       pwrite(fd, self.data(), self.size(), 0) == static_cast<ssize_t>(self.size()))
     return {};
-  return error(Code::kIo, "cannot write who has it: {}", errno_text());
+  return error(Code::kIo, "cannot write the process that holds it into the lock file: {}",
+               errno_text());
 }
 
 struct flock whole_file() {
