@@ -50,7 +50,7 @@ struct ShapeBench {
     x.assign(static_cast<std::size_t>(size), 1);
     ASSERT_TRUE(context.bind_input(0, view_of(x, Shape{1, size})).ok());
     for (std::uint64_t i = 0; i < times; ++i) {
-      const Status status = context.run();
+      const Status status = context.run(run_options);
       ASSERT_TRUE(status.ok()) << status.to_string();
       const auto y = context.output(0);
       ASSERT_TRUE(y) << y.error().to_string();
@@ -68,6 +68,7 @@ struct ShapeBench {
   std::size_t forms() const { return setup.program.forms().size(); }
 
   std::vector<float> x;  ///< Stays bound.
+  RunOptions run_options;
   testing::FakeSetup setup;
   Context context = setup.program.new_context().value();
 };
@@ -290,6 +291,28 @@ TEST(ContextShapeForms, TheyWaitForTheChoiceOfTheEngineAndCompareWithIt) {
   bench.setup.device->open_run_times["b"] = milliseconds(6);
   bench.settle(6);
   EXPECT_EQ(bench.forms(), 2U) << "no faster than the other engine's open form";
+}
+
+TEST(ContextShapeForms, ARefusedShapeIsTimedAgainOnceRunsTakeOtherCores) {
+  testing::FakeConfig config = ShapeBench::plain();
+  config.engines = {"a", "b"};
+  ShapeBench bench({}, config);
+  bench.setup.device->open_run_times["b"] = milliseconds(20);
+  // On several cores a form of one shape is no faster than the open one.
+  bench.setup.device->wide_run_times = {{"", milliseconds(5)}, {"b", milliseconds(9)}};
+  bench.run_options.cores = device::CoreSet::platform();
+  bench.settle(5);
+  bench.setup.program.wait_engines();
+  bench.settle(5, 2 * kRunsBeforeForm);
+  EXPECT_EQ(bench.forms(), 1U);
+  bench.run_options.cores = device::CoreSet::any(1);
+  bench.run(5, runtime::kRunsBeforeAnother);
+  bench.setup.program.wait_engines();
+  EXPECT_EQ(bench.forms(), 1U);
+  bench.settle(5);
+  bench.run(5);
+  EXPECT_EQ(bench.ran(), (Shape{1, 5}));
+  EXPECT_EQ(bench.setup.program.engine().engine, "fake 1");
 }
 
 TEST(ContextShapeForms, AProgramThatEndsDoesNotWaitForTheComparison) {

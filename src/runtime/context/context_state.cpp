@@ -276,12 +276,17 @@ Status ContextState::follow_change() {
   return {};
 }
 
-Result<runtime::EngineTrial::Run> ContextState::copy_of_run(const RunOptions& options) const {
+device::CoreSet ContextState::trial_cores(const RunOptions& options) const noexcept {
   const device::DeviceInfo& device = program_->device->info();
-  runtime::EngineTrial::Run run;
   // Those of an activation are held for the engine that it runs on.
-  if (activation_ == nullptr && device.capabilities.multi_core_jobs)
-    run.cores = runtime::trial_cores(cores_of(options), device.cores.size());
+  return activation_ == nullptr && device.capabilities.multi_core_jobs
+             ? runtime::trial_cores(cores_of(options), device.cores.size())
+             : device::CoreSet::any(1);
+}
+
+Result<runtime::EngineTrial::Run> ContextState::copy_of_run(const RunOptions& options) const {
+  runtime::EngineTrial::Run run;
+  run.cores = trial_cores(options);
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     CORELANE_ASSIGN(const device::TensorRef tensor, bindings_->input(i));
     const auto* const data = static_cast<const std::byte*>(tensor.data);
@@ -293,9 +298,18 @@ Result<runtime::EngineTrial::Run> ContextState::copy_of_run(const RunOptions& op
 /// A trial comes first: forms have to win against the engine that it has chosen. The run does not
 /// fail because what comes after it finds no memory.
 void ContextState::note_run(const RunOptions& options) noexcept {
-  runtime::EngineTrial* const trial = program_->executables->trial();
-  if (trial == nullptr || trial->over()) return note_shapes(options);
-  if (!options.wait.empty() || !trial->note_run()) return;
+  const runtime::ExecutableSet& set = *program_->executables;
+  runtime::EngineTrial* const trial = set.trial();
+  const bool timed = trial == nullptr || trial->over();
+  if (timed) note_shapes(options);
+  if (trial == nullptr || !options.wait.empty()) return;
+  if (timed) {
+    // A static form is not what a trial compares.
+    const bool counts = set.forms() == nullptr || set.is_open_form(entry_);
+    if (!counts || !trial->note_cores(trial_cores(options) != device::CoreSet::any(1))) return;
+  } else if (!trial->note_run()) {
+    return;
+  }
   const Status begun = no_throw("timing the engines", [&]() -> Status {
     CORELANE_ASSIGN(auto run, copy_of_run(options));
     trial->begin(std::move(run));

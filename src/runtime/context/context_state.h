@@ -112,6 +112,8 @@ struct ContextState {
   /// this run where it is time for one and no fence guards them.
   void note_run(const RunOptions& options) noexcept;
   void note_shapes(const RunOptions& options) noexcept;
+  /// On which cores the engines are timed after this run.
+  device::CoreSet trial_cores(const RunOptions& options) const noexcept;
   /// The content of the inputs as they are bound, and the cores for a trial of this run.
   Result<runtime::EngineTrial::Run> copy_of_run(const RunOptions& options) const;
   /// What a run begins with: the executable is there, the best of those for its shapes, with the

@@ -43,6 +43,7 @@ constexpr std::size_t kMostInTurn = 16;
 /// run: meanwhile they keep idle ones from others.
 constexpr Duration kMostForCores = milliseconds(100);
 constexpr Duration::rep kWaitPerRun = 3;
+constexpr std::uint32_t kMostBeforeAnother = std::uint32_t{1} << 24;
 /// For runs shorter than this the cost of a hand-over between threads may decide the trial.
 constexpr Duration kShort = std::chrono::microseconds(200);
 
@@ -152,10 +153,11 @@ bool is_enough(std::size_t pairs, Duration spent) noexcept {
 }
 
 double worth_a_change(std::span<const EnginePair> pairs) {
-  const bool is_short = std::ranges::any_of(pairs, [](const EnginePair& pair) {
+  const auto is_short = [](const EnginePair& pair) {
     return pair.first > Duration{0} && pair.first < kShort;
-  });
-  return is_short ? kWorthAShortChange : kWorthAChange;
+  };
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(pairs, is_short));
+  return count > pairs.size() / 2 ? kWorthAShortChange : kWorthAChange;
 }
 
 double median_ratio(std::span<const EnginePair> pairs) {
@@ -256,7 +258,8 @@ Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::st
 
 /// Shared with the thread: a callback of the log may drop the last reference to the program there.
 struct EngineTrial::Core : std::enable_shared_from_this<Core> {
-  explicit Core(Parts all) : parts(std::move(all)) {}
+  explicit Core(Parts all)
+      : parts(std::move(all)), used(parts.first_engine), unused(parts.other_engine) {}
 
   bool stopped() {
     const MutexLock lock(mutex);
@@ -271,14 +274,18 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
         return visit && !process_ending() ? compare(std::move(run)) : Status();
       });
       if (!status.ok() && status.code() != Code::kCancelled)
-        log::debug("runtime", "program '{}' stays on {}: {} is not timed: {}", parts.name,
-                   parts.first_engine, parts.other_engine, status.to_string());
+        log::debug("runtime", "program '{}' stays on {}: {} is not timed: {}", parts.name, used,
+                   unused, status.to_string());
       over.store(true, std::memory_order_release);
       const MutexLock lock(mutex);
       running = false;
+      ended = !frees_much;
       changed.notify_all();
     }
-    if (frees_much && await_end_of_loser() && !process_ending()) trim_heap();
+    if (!frees_much) return;
+    if (await_end_of_loser() && !process_ending()) trim_heap();
+    const MutexLock lock(mutex);
+    ended = true;
   }
 
   /// The engine that lost is in use until each context has run once more. False where this object
@@ -293,40 +300,52 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     if (first == nullptr) return error(Code::kWrongState, "nothing is prepared");
     // What the load freed stays for the first runs: until now.
     frees_much = first->memory().total() >= kWorthATrim;
-    auto prepared = parts.prepare_other();
+    auto prepared = parts.prepare_on(unused);
     if (prepared && !described_alike(*first, **prepared))
       prepared = error(Code::kUnsupported, "it describes the program differently");
     if (!prepared) {
-      if (is_lasting(prepared.error())) parts.done({parts.first_engine, 1, 0}, nullptr);
+      if (is_lasting(prepared.error())) {
+        timed_on.store(Cores::kNone, std::memory_order_relaxed);
+        parts.done({used, 1, 0}, nullptr);
+      }
       return prepared.error();
     }
     const std::shared_ptr<device::Executable> other = std::move(*prepared);
+    const bool on_one = run.cores == device::CoreSet::any(1);
     CORELANE_ASSIGN(const std::vector<EnginePair> pairs,
                     time_pairs(*parts.device, parts.name, first, other, std::move(run),
                                [this] { return stopped(); }));
     const double ratio = median_ratio(pairs);
     const bool faster = ratio < worth_a_change(pairs);
-    const EngineVerdict verdict{faster ? parts.other_engine : parts.first_engine,
-                                faster ? ratio : 1 / ratio, pairs.size()};
-    log::debug("runtime", "program '{}' runs on {}: {} takes {:.2f} of the time of {}", parts.name,
-               verdict.engine, parts.other_engine, ratio, parts.first_engine);
+    log::debug("runtime", "program '{}' runs on {}: {} takes {:.2f} of the time of {} on {}",
+               parts.name, faster ? unused : used, unused, ratio, used,
+               on_one ? "one core" : "several cores");
     if (stopped()) return error(Code::kCancelled, "the program ended");
     frees_much = first->memory().total() + other->memory().total() >= kWorthATrim;
     loser = faster ? first : other;
-    parts.done(verdict, faster ? other : nullptr);
+    timed_on.store(on_one ? Cores::kOne : Cores::kSeveral, std::memory_order_relaxed);
+    if (faster) std::swap(used, unused);
+    parts.done({used, faster ? ratio : 1 / ratio, pairs.size()}, faster ? other : nullptr);
     return {};
   }
 
+  /// Those of the last trial that has timed the engines.
+  enum class Cores : std::uint8_t { kNone, kOne, kSeveral };
+
   const Parts parts;
   // Of the trial's thread.
+  std::string used;
+  std::string unused;
   std::weak_ptr<device::Executable> loser;
   bool frees_much = false;
 
   std::atomic<bool> over{false};
+  std::atomic<Cores> timed_on{Cores::kNone};
   const std::uint64_t made_in = fork_count();
   Mutex mutex{LockRank::kBatchForms};
   std::condition_variable changed;
   bool running CORELANE_GUARDED_BY(mutex) = false;
+  bool ended CORELANE_GUARDED_BY(mutex) = false;  ///< The thread does nothing more.
   bool stop CORELANE_GUARDED_BY(mutex) = false;
   std::thread thread CORELANE_GUARDED_BY(mutex);
 };
@@ -349,9 +368,26 @@ bool EngineTrial::note_run() noexcept {
          core_->made_in == fork_count();
 }
 
+bool EngineTrial::note_cores(bool several) noexcept {
+  using Cores = Core::Cores;
+  const Cores timed = core_->timed_on.load(std::memory_order_relaxed);
+  if (timed == Cores::kNone || several == (timed == Cores::kSeveral)) {
+    if (on_others_.load(std::memory_order_relaxed) != 0)
+      on_others_.store(0, std::memory_order_relaxed);
+    return false;
+  }
+  if (on_others_.fetch_add(1, std::memory_order_relaxed) + 1 !=
+      before_another_.load(std::memory_order_relaxed))
+    return false;
+  on_others_.store(0, std::memory_order_relaxed);
+  return core_->made_in == fork_count();
+}
+
 void EngineTrial::begin(Run run) {
   const MutexLock lock(core_->mutex);
-  if (core_->running || core_->stop || core_->thread.joinable()) return;
+  if (core_->running || core_->stop || (core_->thread.joinable() && !core_->ended)) return;
+  if (core_->thread.joinable()) core_->thread.join();
+  core_->ended = false;
   auto started = start_thread("engine trial", [core = core_, given = std::move(run)]() mutable {
     core->work(std::move(given));
   });
@@ -361,6 +397,9 @@ void EngineTrial::begin(Run run) {
   }
   core_->thread = std::move(*started);
   core_->running = true;
+  const std::uint32_t before = before_another_.load(std::memory_order_relaxed);
+  if (over() && before < kMostBeforeAnother)
+    before_another_.store(before * 8, std::memory_order_relaxed);
 }
 
 void EngineTrial::give_up(const Status& why) noexcept {

@@ -28,6 +28,9 @@ namespace corelane::runtime {
 
 /// Runs of a program before its engines are timed: what runs once or twice is not worth it.
 inline constexpr std::uint32_t kRunsBeforeTrial = 8;
+/// Runs in a row that take several cores where the engines were timed on one, or one where on
+/// several, before they are timed again; eight times as many before each further time.
+inline constexpr std::uint32_t kRunsBeforeAnother = 64;
 
 /// A run on each engine, in turns right after one another.
 struct EnginePair {
@@ -68,9 +71,10 @@ struct EngineVerdict {
   static std::optional<EngineVerdict> parse(std::string_view text);
 };
 
-/// One trial of a program, in a thread that lives while it lasts, and for some seconds more: until
-/// no context uses the engine that lost, whose memory then goes back to the system. Any thread. The
-/// end of this object waits for the engine's call that is under way.
+/// The trials of a program: one, and others where its runs take another number of cores later. Each
+/// is made in a thread that lives while it lasts, and for some seconds more: until no context uses
+/// the engine that lost, whose memory then goes back to the system. Any thread. The end of this
+/// object waits for the engine's call that is under way.
 class EngineTrial {
  public:
   /// The content of an input as it was bound for one run.
@@ -90,10 +94,11 @@ class EngineTrial {
     std::string other_engine;
     /// The executable in use. Called in the trial's thread, as the two below; without a lock.
     std::function<std::shared_ptr<device::Executable>()> first;
-    /// Prepares the same on the other engine.
-    std::function<Result<std::shared_ptr<device::Executable>>()> prepare_other;
-    /// Called once with the verdict; `faster` is the other engine's executable where it has won,
-    /// else null. Not called where the trial could not be made this time.
+    /// Prepares the same on an engine that is not in use.
+    std::function<Result<std::shared_ptr<device::Executable>>(const std::string& engine)>
+        prepare_on;
+    /// Called with the verdict of each trial; `faster` is the other engine's executable where it
+    /// has won, else null. Not called where the trial could not be made this time.
     std::function<void(const EngineVerdict&, std::shared_ptr<device::Executable> faster)> done;
   };
 
@@ -102,13 +107,17 @@ class EngineTrial {
   EngineTrial(const EngineTrial&) = delete;
   EngineTrial& operator=(const EngineTrial&) = delete;
 
-  /// A run of the program begins. True once: for the run that has to hand its inputs to begin().
+  /// A run of the program begins, before over(). True once: for the run that has to hand its inputs
+  /// to begin().
   bool note_run() noexcept;
+  /// A run begins, after over(), on one core or on several. True for one that has to hand its
+  /// inputs to begin(): the last of kRunsBeforeAnother.
+  bool note_cores(bool several) noexcept;
   /// Starts the trial. Where it cannot be made the log says why, and the first engine stays.
   void begin(Run run);
   /// In place of begin(), where the inputs could not be copied: the first engine stays.
   void give_up(const Status& why) noexcept;
-  /// True once no trial follows any more.
+  /// True once the first trial is over.
   bool over() const noexcept;
   /// Waits until a trial that has begun is over. At once in a forked child, whose parent has the
   /// thread, and in that thread, where the log calls.
@@ -117,7 +126,10 @@ class EngineTrial {
  private:
   struct Core;
   std::shared_ptr<Core> core_;
-  std::atomic<std::uint32_t> runs_{0};
+  std::atomic<std::uint32_t> runs_{0};  ///< Before the first trial.
+  /// In a row, on another number of cores than those timed.
+  std::atomic<std::uint32_t> on_others_{0};
+  std::atomic<std::uint32_t> before_another_{kRunsBeforeAnother};
 };
 
 /// Cores for a trial of what runs on `cores` of a device with `in_all`: as many, since engines

@@ -58,6 +58,12 @@ TEST(EngineTrial, ShortRunsHaveToWinByMore) {
   EXPECT_EQ(worth_a_change(std::vector<EnginePair>{{microseconds(50), microseconds(40)}}), 0.6);
   EXPECT_EQ(worth_a_change(std::vector<EnginePair>{{microseconds(500), microseconds(40)}}), 0.97);
   EXPECT_EQ(worth_a_change({}), 0.97);
+  // Most of them decide.
+  std::vector<EnginePair> pairs = {{microseconds(190), microseconds(150)},
+                                   {microseconds(250), microseconds(150)}};
+  EXPECT_EQ(worth_a_change(pairs), 0.97);
+  pairs.push_back(pairs[0]);
+  EXPECT_EQ(worth_a_change(pairs), 0.6);
 }
 
 TEST(EngineVerdict, IsReadAsItIsWritten) {
@@ -169,6 +175,63 @@ TEST(EngineTrial, EnginesAreTimedOnAsManyCoresAsTheRunTakes) {
   EXPECT_EQ(engine_of(joins, wide), "fake 1");
   EXPECT_EQ(engine_of(busy, wide), "b") << "on one core, since several are never idle together";
   EXPECT_EQ(engine_of(apart, wide), "b") << "on one core, since the device joins none";
+}
+
+/// Engine a is the faster one on several cores, b on one.
+struct WidthBench : Bench {
+  WidthBench() : Bench(microseconds(400), microseconds(300)) {
+    setup.device->wide_run_times = {
+        {"", microseconds(150)}, {"a", microseconds(150)}, {"b", microseconds(200)}};
+  }
+  void run_on(const device::CoreSet& cores, std::uint32_t times) {
+    RunOptions options;
+    options.cores = cores;
+    for (std::uint32_t i = 0; i < times; ++i) ASSERT_TRUE(context.run(options).ok());
+    wait();
+  }
+};
+
+TEST(EngineTrial, RunsThatTakeAnotherNumberOfCoresTimeTheEnginesAgain) {
+  WidthBench bench;
+  const device::CoreSet several = device::CoreSet::platform();
+  const device::CoreSet one = device::CoreSet::any(1);
+  bench.run_on(several, kRunsBeforeTrial);
+  EXPECT_EQ(bench.engine(), "fake 1");
+  bench.run_on(one, kRunsBeforeAnother - 1);
+  EXPECT_EQ(bench.engine(), "fake 1");
+  bench.run_on(one, 1);
+  EXPECT_EQ(bench.engine(), "b");
+  EXPECT_EQ(bench.setup.program.engine().why, "measured: 0.75 of the other's time");
+  bench.run_on(several, 8 * kRunsBeforeAnother - 1);
+  EXPECT_EQ(bench.engine(), "b") << "each further trial needs eight times as many";
+  bench.run_on(several, 1);
+  EXPECT_EQ(bench.engine(), "a");
+  bench.run_on(several, 1);
+  EXPECT_EQ(bench.setup.device->last.executable->engine().engine, "a");
+}
+
+TEST(EngineTrial, RunsThatKeepChangingTheirCoresTimeTheEnginesOnce) {
+  WidthBench bench;
+  bench.run_on(device::CoreSet::platform(), kRunsBeforeTrial);
+  for (int i = 0; i < 3; ++i) {
+    bench.run_on(device::CoreSet::any(1), kRunsBeforeAnother - 1);
+    bench.run_on(device::CoreSet::platform(), 1);
+  }
+  EXPECT_EQ(bench.setup.device->prepared.size(), 2U);
+  EXPECT_EQ(bench.engine(), "fake 1");
+}
+
+TEST(EngineTrial, AnEngineThatRefusesTheProgramIsNotAskedAgain) {
+  WidthBench bench;
+  int asked = 0;
+  bench.setup.device->on_prepare = [&](const device::PrepareOptions& options) {
+    if (options.engine != "b") return Status();
+    ++asked;
+    return Status(error(Code::kUnsupportedModel, "no"));
+  };
+  bench.run_on(device::CoreSet::platform(), kRunsBeforeTrial);
+  bench.run_on(device::CoreSet::any(1), kRunsBeforeAnother);
+  EXPECT_EQ(asked, 1);
 }
 
 TEST(EngineTrial, AnEngineThatRefusesTheProgramIsNotTaken) {

@@ -277,13 +277,15 @@ void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done)
   parts.first_engine = engines[on_first ? 0 : 1];
   parts.other_engine = engines[on_first ? 1 : 0];
   parts.first = [this] { return first().executable; };
-  parts.prepare_other = [this, other = parts.other_engine] {
-    return prepare(first().shapes, base_.replicate_limit, other);
+  parts.prepare_on = [this](const std::string& engine) {
+    return prepare(first().shapes, base_.replicate_limit, engine);
   };
   parts.done = [this, done = std::move(done)](const EngineVerdict& verdict,
                                               std::shared_ptr<device::Executable> faster) {
+    const bool is_new = engine() != verdict.engine;
     adopt(verdict, std::move(faster));
-    if (done) done(verdict);
+    if (forms_ != nullptr) forms_->reconsider();
+    if (done && is_new) done(verdict);
   };
   trial_ = std::make_unique<EngineTrial>(std::move(parts));
 }

@@ -82,8 +82,8 @@ class ExecutableSet {
   bool hides_forms() const noexcept { return forms_ != nullptr && forms_->rule().open_ended; }
   const std::vector<TensorDesc>& open_outputs() const noexcept { return open_outputs_; }
   /// Lets the device's engines be timed against each other from here on, where they may change and
-  /// no verdict is known. `done` may be empty; it is called with the verdict, in a thread of this
-  /// object. Before others use the set.
+  /// no verdict is known. `done` may be empty; it is called with a verdict that names another
+  /// engine than the last one, in a thread of this object. Before others use the set.
   void time_engines(std::function<void(const EngineVerdict&)> done);
   /// Null where the engines are not timed. Constant once the program is loaded.
   EngineTrial* trial() const noexcept { return trial_.get(); }

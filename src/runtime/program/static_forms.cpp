@@ -388,6 +388,13 @@ bool StaticForms::stopping() const {
   return core_->stop || process_ending();
 }
 
+void StaticForms::reconsider() {
+  const MutexLock lock(core_->mutex);
+  core_->without_gain = 0;
+  for (auto& [shapes, use] : core_->uses)
+    if (use->state_ == FormUse::State::kRefused) Core::count_anew(*use);
+}
+
 void StaticForms::forget() {
   const MutexLock lock(core_->mutex);
   core_->made = 0;

@@ -109,6 +109,9 @@ class StaticForms {
   bool full() const;
   /// This object ends: what takes long should stop.
   bool stopping() const;
+  /// Shapes that were refused a form are counted from the beginning: runs take other cores now, on
+  /// which a form may gain more.
+  void reconsider();
   /// All forms are gone: runs are counted from the beginning.
   void forget();
   /// Waits until nothing is due. At once in a forked child, and in the thread that makes forms.
