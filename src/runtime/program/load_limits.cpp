@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/later.h"
-#include "base/process/group_memory.h"
+#include "base/process/group_limits.h"
 #include "corelane/base/clock.h"
 #include "onnx/shape/onnx_estimate.h"
 #include "runtime/program/shape_choice.h"

@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/process/cpus.h"
 #include "base/process/heap.h"
 #include "corelane/base/log.h"
-#include "drivers/virtual/common/cpus.h"
 #include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/common/log_part.h"
 #include "drivers/virtual/direct/direct_request.h"

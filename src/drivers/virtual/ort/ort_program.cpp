@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/process/cpus.h"
 #include "base/process/heap.h"
 #include "corelane/device/soonest_engine.h"
 #include "corelane/tensor/value_type.h"
-#include "drivers/virtual/common/cpus.h"
 #include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/common/heap_growth.h"
 #include "drivers/virtual/ort/ort_optimizers.h"

@@ -1,11 +1,11 @@
-#include "drivers/virtual/common/cpus.h"
+#include "base/process/cpus.h"
 
 #include <sched.h>
 
 #include <algorithm>
 #include <thread>
 
-namespace corelane::drivers::virtual_npu {
+namespace corelane {
 
 /// By the calling thread's affinity, which cpusets and taskset narrow.
 std::size_t usable_cpus() {
@@ -16,4 +16,4 @@ std::size_t usable_cpus() {
   return std::max(1U, std::thread::hardware_concurrency());
 }
 
-}  // namespace corelane::drivers::virtual_npu
+}  // namespace corelane

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 
-namespace corelane::drivers::virtual_npu {
+namespace corelane {
 
 /// CPUs this process may use, at least 1. Any thread.
 std::size_t usable_cpus();
 
-}  // namespace corelane::drivers::virtual_npu
+}  // namespace corelane

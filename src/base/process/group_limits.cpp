@@ -1,4 +1,4 @@
-#include "base/process/group_memory.h"
+#include "base/process/group_limits.h"
 
 #include <fmt/format.h>
 
