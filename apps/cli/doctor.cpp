@@ -8,10 +8,10 @@
 #include <fstream>
 #include <set>
 #include <sstream>
-#include <thread>
 
 #include "base/trust/environment_switch.h"
 #include "cli/command.h"
+#include "corelane/base/cpus.h"
 #include "corelane/base/file.h"
 #include "corelane/device/device.h"
 #include "corelane/device/registry.h"
@@ -63,8 +63,8 @@ std::string cpu_features() {
 
 void check_machine(Report& report) {
   report.add("cpu", true,
-             fmt::format("{}, {} processors", cpu_field("model name"),
-                         std::thread::hardware_concurrency()));
+             fmt::format("{}, {} processors, {} of them for this process", cpu_field("model name"),
+                         sysconf(_SC_NPROCESSORS_ONLN), usable_cpus()));
   report.add("cpu features", true, cpu_features());
   report.add("conversion kernels", true, std::string(convert_isa()));
   const auto pages = sysconf(_SC_AVPHYS_PAGES);

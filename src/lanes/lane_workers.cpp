@@ -3,23 +3,14 @@
 #include <algorithm>
 #include <new>
 
+#include "corelane/base/cpus.h"
 #include "lanes/aftermath.h"
 
 namespace corelane::lanes {
 
-namespace {
-
-/// Asked for once: the system reads a file for it, for 30 us.
-unsigned cpus() {
-  static const unsigned kCpus = std::thread::hardware_concurrency();
-  return kCpus;
-}
-
-}  // namespace
-
 LaneWorkers::LaneWorkers(std::size_t cores, const Clock& clock, Duration spin, Start start)
     : cores_(cores),
-      cpus_(cpus()),
+      cpus_(usable_cpus()),
       // With one CPU a spinning thread keeps the one from running that it waits for.
       spins_(spin > Duration{} && cpus_ > 1 && !clock.is_virtual()),
       start_(std::move(start)) {}

@@ -74,7 +74,7 @@ class LaneWorkers {
   Worker* start(Aftermath& after) noexcept;
 
   const std::size_t cores_;
-  const unsigned cpus_;
+  const std::size_t cpus_;
   const bool spins_;
   const Start start_;
   SureVector<std::unique_ptr<Worker>> workers_;

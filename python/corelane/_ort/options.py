@@ -12,6 +12,7 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
+from .. import _native
 from .._errors import StatusError
 from . import option_values
 from .original_options import NAMES as _ORIGINAL
@@ -84,13 +85,13 @@ def rknn_session_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def strict_session_options(options: Mapping[str, Any], intra_op_num_threads: int = 0) -> dict[str, Any]:
     """Options by onnxruntime's rules: it has no queue that could be full, so callers wait; its device is this
-    machine, so the default is a virtual one with a core for each CPU. A call that is alone takes all of
-    them, or one where that is quicker (with intra_op_num_threads 1 always one); calls at the same time take one
-    each."""
+    machine, so the default is a virtual one with a core for each CPU of the process's affinity and quota. A call
+    that is alone takes all of them, or one where that is quicker (with intra_op_num_threads 1 always one); calls at
+    the same time take one each."""
     read = {"max_queue_size": UNLIMITED, "max_pending_callbacks": UNLIMITED,
             "submit_timeout_ms": _TEN_YEARS_MS, **read_provider_options(options), "lenient": False}
     if "device" not in read and not os.environ.get("CORELANE_DEVICE"):
-        cores = min(len(os.sched_getaffinity(0)), _MOST_CORES)
+        cores = min(_native.usable_cpus(), _MOST_CORES)
         read["device"] = f"virtual:generic:{cores}"
         if "schedule" not in read and "tp_mode" not in read:
             read["schedule"] = list(range(cores))

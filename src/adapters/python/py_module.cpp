@@ -14,6 +14,7 @@
 #include "adapters/python/py_package.h"
 #include "adapters/python/py_session.h"
 #include "corelane/base/api.h"
+#include "corelane/base/cpus.h"
 #include "corelane/base/log.h"
 #include "corelane/base/printable.h"
 #include "corelane/session/session.h"
@@ -51,6 +52,7 @@ NB_MODULE(native_parts, module) {
   module.def("set_log_level",
              [](int level) { corelane::log::set_level(static_cast<corelane::log::Level>(level)); });
   module.def("printable", [](const std::string& text) { return corelane::printable(text); });
+  module.def("usable_cpus", &corelane::usable_cpus);
   // Before the interpreter takes its modules apart, while callbacks can still run.
   nanobind::module_::import_("atexit").attr("register")(
       nanobind::cpp_function([] { corelane::interpreter::shutdown(&close_sessions); }));

@@ -1,11 +1,11 @@
-/// How many CPUs there are to compute on.
+/// The CPUs of an affinity and a quota.
 #pragma once
 
 #include <cstddef>
 
 namespace corelane {
 
-/// CPUs this process may use, at least 1. Any thread.
-std::size_t usable_cpus();
+/// usable_cpus() for this many CPUs of the affinity and a quota, infinity where there is none.
+std::size_t cpus_within(std::size_t affine, double quota) noexcept;
 
 }  // namespace corelane

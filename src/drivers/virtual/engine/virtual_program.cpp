@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/process/cpus.h"
 #include "base/process/heap.h"
+#include "corelane/base/cpus.h"
 #include "corelane/base/log.h"
 #include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/common/log_part.h"

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <thread>
 
-#include "base/process/cpus.h"
+#include "corelane/base/cpus.h"
 #include "drivers/virtual/common/heap_growth.h"
 #include "drivers/virtual/test_programs.h"
 

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "base/fork.h"
-#include "base/process/cpus.h"
+#include "corelane/base/cpus.h"
 
 // libgomp, which oneDNN brings. clang has no omp.h for it, and -fopenmp would bring a second
 // runtime there; GOMP_parallel is what g++ itself calls.

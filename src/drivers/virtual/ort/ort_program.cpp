@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/process/cpus.h"
 #include "base/process/heap.h"
+#include "corelane/base/cpus.h"
 #include "corelane/device/soonest_engine.h"
 #include "corelane/tensor/value_type.h"
 #include "drivers/virtual/common/graph_tensors.h"
