@@ -41,8 +41,8 @@ VALUES = {"sr": 16000, "fmin": 50, "fmax": 2000}
 PACKAGES = pathlib.Path(__file__).resolve().parent.parent / ".cache" / "packages"
 MOST_BYTES = 200 << 20
 WARM_UP = 1.5  # Seconds in which a session finds its engine.
-FIRST_RUNS = 5
-NEW_PROCESSES = 3
+FIRST_RUNS = 9
+NEW_PROCESSES = 5
 
 
 def models(folders):
@@ -129,8 +129,8 @@ def first_of_this_process(package, side, model, feed_file):
     print(first_runs(lambda: make(model), feed))
 
 
-def new_process_ratio(package, model, feed):
-    """Our load and first run divided by onnxruntime's, each the least of new processes, which run in turns."""
+def in_new_processes(package, model, feed):
+    """Seconds of load and first run in new processes, ours and onnxruntime's in turns."""
     with tempfile.NamedTemporaryFile(suffix=".npz") as feed_file:
         np.savez(feed_file, **feed)
         feed_file.flush()
@@ -142,8 +142,7 @@ def new_process_ratio(package, model, feed):
                 raise RuntimeError(f"{side}, in a new process: {done.stderr[-2000:]}")
             return float(done.stdout.split()[-1])
 
-        times = [(seconds("ours"), seconds("theirs")) for _ in range(NEW_PROCESSES)]
-    return min(ours for ours, _ in times) / min(theirs for _, theirs in times)
+        return [(seconds("ours"), seconds("theirs")) for _ in range(NEW_PROCESSES)]
 
 
 def one_model(corelane, package, path, name, rounds, fix=False):
@@ -172,10 +171,12 @@ def one_model(corelane, package, path, name, rounds, fix=False):
     row.update(max_relative_difference=error, network=network_of(path), open_dimensions=is_open and not fix)
     makers = (lambda: our_session(corelane, model, threads=1, device="virtual:generic:1"),
               lambda: ort_session(model, 1))
-    firsts = [[first_runs(make, feed) for make in makers] for _ in range(FIRST_RUNS)]
-    row["first_run_ratio"] = statistics.median(a / b for a, b in firsts)
+    row["first_runs"] = []
+    for i in range(FIRST_RUNS):  # Each side is first in every other round.
+        seconds = [first_runs(make, feed) for make in (makers if i % 2 else makers[::-1])]
+        row["first_runs"].append(seconds if i % 2 else seconds[::-1])
     if not fix:
-        row["new_process_ratio"] = new_process_ratio(package, model, feed)
+        row["new_processes"] = in_new_processes(package, model, feed)
     return row
 
 
@@ -200,17 +201,38 @@ def on_all_cores(corelane, path, name, rounds):
     return row
 
 
+def at_most_one(name, middle, low, high):
+    """The row of a report for a median that should be at most 1."""
+    held = verdict(low, high, 1.0, at_most=True)
+    print(f"{name:<64} {middle:.3f} [{low:.3f}, {high:.3f}]  <= 1.00: {held}", file=sys.stderr)
+    return {"name": name, "ratio": middle, "low": low, "high": high, "target": 1.0, "at_most": True, "verdict": held}
+
+
 def medians_of(figures):
-    """The rows of a report for the medians of `figures` (name -> ratios), which should be at most 1."""
+    """The rows of a report for the medians of `figures` (name -> ratios). The interval is that of models like these."""
     rng = np.random.default_rng(1)
-    rows = []
-    for name, ratios in figures.items():
-        middle, low, high = interval(np.array(ratios), rng)
-        held = verdict(low, high, 1.0, at_most=True)
-        print(f"{name:<64} {middle:.3f} [{low:.3f}, {high:.3f}]  <= 1.00: {held}", file=sys.stderr)
-        rows.append({"name": name, "ratio": middle, "low": low, "high": high, "target": 1.0, "at_most": True,
-                     "verdict": held})
-    return rows
+    return [at_most_one(name, *interval(np.array(ratios), rng)) for name, ratios in figures.items()]
+
+
+def median_ratio(rounds):
+    """Of one model's rounds of (ours, theirs), in the last two axes."""
+    return np.median(rounds[..., 0] / rounds[..., 1], axis=-1)
+
+
+def least_ratio(rounds):
+    return rounds[..., 0].min(axis=-1) / rounds[..., 1].min(axis=-1)
+
+
+def median_of_rounds(name, rounds, ratio_of):
+    """The row for the median over these very models. `rounds`: for each model the times of (ours, theirs). The
+    interval is that of the measurement: each model's rounds are drawn anew."""
+    rng = np.random.default_rng(1)
+    rounds = np.array(rounds)
+    count = rounds.shape[1]
+    drawn = sorted(float(np.median(ratio_of(rounds[np.arange(len(rounds))[:, None],
+                                                   rng.integers(count, size=(len(rounds), count))])))
+                   for _ in range(2000))
+    return at_most_one(name, float(np.median(ratio_of(rounds))), drawn[50], drawn[1949])
 
 
 def summary_of_all_cores(rows):
@@ -224,12 +246,16 @@ def summary_of(rows):
     for row in rows:
         alike.setdefault((row["network"], row["open_dimensions"]), []).append(row["ratio"])
     counts = f"{len(rows)} models ({sum(row['open_dimensions'] for row in rows)} open)"
+    here = [row["first_runs"] for row in rows]
+    apart = [row["new_processes"] for row in rows if "new_processes" in row]
+    load = f"median of {counts}: load and first run / onnxruntime"
     return medians_of({
         f"median of {counts}: run / onnxruntime": [row["ratio"] for row in rows],
         f"median of {len(alike)} networks: run / onnxruntime": [statistics.median(r) for r in alike.values()],
-        f"median of {counts}: load and first run / onnxruntime": [row["first_run_ratio"] for row in rows],
-        f"median of {counts}: the same in a new process": [row["new_process_ratio"] for row in rows
-                                                          if "new_process_ratio" in row]})
+        f"{load}, models like these": median_ratio(np.array(here)),
+        f"{load}, the same in a new process": least_ratio(np.array(apart))}) + [
+        median_of_rounds(f"{load}, these models", here, median_ratio),
+        median_of_rounds(f"{load}, these in a new process", apart, least_ratio)]
 
 
 def main() -> int:
