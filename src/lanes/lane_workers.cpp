@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <new>
 
-#include "corelane/base/cpus.h"
+#include "base/process/cpus.h"
 #include "lanes/aftermath.h"
 
 namespace corelane::lanes {
 
 LaneWorkers::LaneWorkers(std::size_t cores, const Clock& clock, Duration spin, Start start)
     : cores_(cores),
-      cpus_(usable_cpus()),
+      cpus_(online_cpus()),
       // With one CPU a spinning thread keeps the one from running that it waits for.
       spins_(spin > Duration{} && cpus_ > 1 && !clock.is_virtual()),
       start_(std::move(start)) {}

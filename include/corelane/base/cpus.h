@@ -7,9 +7,9 @@
 
 namespace corelane {
 
-/// CPUs that this process may use, at least 1: those of the calling thread's affinity, which
-/// cpusets and taskset narrow, and no more than the whole CPUs of the quota of the process's
-/// control groups (cgroups(7), cpu.max), as a container has one: 2 where it is 2.5. Virtual cores
+/// CPUs that the calling thread and those it makes may use, at least 1: those of its affinity,
+/// which cpusets and taskset narrow, and no more than the quota of the process's control groups
+/// (cgroups(7), cpu.max), as a container has one, rounded up: 3 where it is 2.5. Virtual cores
 /// beyond that only take turns. The quota is read once. Any thread.
 CORELANE_API std::size_t usable_cpus();
 

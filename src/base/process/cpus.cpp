@@ -3,28 +3,52 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "base/process/group_limits.h"
 #include "corelane/base/cpus.h"
 
 namespace corelane {
+namespace {
 
-std::size_t cpus_within(std::size_t affine, double quota) noexcept {
-  // Threads of a job wait for each other in a loop: one more than the quota pays for would stop
-  // all of them for a part of each period.
-  const auto whole = static_cast<std::size_t>(std::clamp(quota, 1.0, 1e6));
-  return std::max<std::size_t>(1, std::min(affine, whole));
+double quota() {
+  static const double kQuota = group_cpus();
+  return kQuota;
 }
 
-std::size_t usable_cpus() {
-  static const double kQuota = group_cpus();
+/// Of the calling thread.
+std::size_t affine_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  const bool known = sched_getaffinity(0, sizeof(set), &set) == 0;
-  const std::size_t affine = known ? static_cast<std::size_t>(CPU_COUNT(&set))
-                                   : std::size_t{std::thread::hardware_concurrency()};
-  return cpus_within(affine, kQuota);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+    return static_cast<std::size_t>(CPU_COUNT(&set));
+  return std::thread::hardware_concurrency();
+}
+
+std::size_t at_least_one(std::size_t affine, double quota) {
+  constexpr double kMost = 1e6;  // Infinity has no integer.
+  return std::max<std::size_t>(1,
+                               std::min(affine, static_cast<std::size_t>(std::min(quota, kMost))));
+}
+
+}  // namespace
+
+std::size_t cpus_within(std::size_t affine, double quota) noexcept {
+  return at_least_one(affine, std::ceil(quota));
+}
+
+std::size_t whole_cpus_within(std::size_t affine, double quota) noexcept {
+  return at_least_one(affine, std::floor(quota));
+}
+
+std::size_t usable_cpus() { return cpus_within(affine_cpus(), quota()); }
+
+std::size_t whole_cpus() { return whole_cpus_within(affine_cpus(), quota()); }
+
+std::size_t online_cpus() {
+  static const std::size_t kCpus = whole_cpus_within(std::thread::hardware_concurrency(), quota());
+  return kCpus;
 }
 
 }  // namespace corelane

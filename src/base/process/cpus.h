@@ -1,4 +1,4 @@
-/// The CPUs of an affinity and a quota.
+/// CPUs for threads that wait for each other.
 #pragma once
 
 #include <cstddef>
@@ -7,5 +7,16 @@ namespace corelane {
 
 /// usable_cpus() for this many CPUs of the affinity and a quota, infinity where there is none.
 std::size_t cpus_within(std::size_t affine, double quota) noexcept;
+
+/// CPUs for the threads of one job, which wait for each other in a loop: as usable_cpus(), but the
+/// quota rounded down. One thread more than it pays for would stop all of them for a part of each
+/// period. Any thread.
+std::size_t whole_cpus();
+/// The same for this many CPUs and a quota.
+std::size_t whole_cpus_within(std::size_t affine, double quota) noexcept;
+
+/// CPUs of the machine, whatever a thread's affinity is, within the whole CPUs of the quota: how
+/// many threads of the process may wait in a loop. Asked for once. Any thread.
+std::size_t online_cpus();
 
 }  // namespace corelane

@@ -9,18 +9,28 @@
 namespace corelane {
 namespace {
 
-TEST(UsableCpus, AreThoseOfTheAffinityWithinTheWholeCpusOfTheQuota) {
-  constexpr double kNone = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(cpus_within(64, kNone), 64U);
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+
+TEST(UsableCpus, AreThoseOfTheAffinityWithinTheQuota) {
+  EXPECT_EQ(cpus_within(64, kUnlimited), 64U);
   EXPECT_EQ(cpus_within(64, 2.0), 2U);
-  EXPECT_EQ(cpus_within(64, 2.9), 2U);
   EXPECT_EQ(cpus_within(2, 8.0), 2U);
 }
 
+TEST(UsableCpus, AQuotaIsRoundedDownForThreadsThatWaitForEachOther) {
+  EXPECT_EQ(cpus_within(64, 2.1), 3U);
+  EXPECT_EQ(whole_cpus_within(64, 2.9), 2U);
+  EXPECT_EQ(whole_cpus_within(64, kUnlimited), 64U);
+}
+
 TEST(UsableCpus, AreAtLeastOne) {
-  EXPECT_EQ(cpus_within(4, 0.25), 1U);
-  EXPECT_EQ(cpus_within(0, 4.0), 1U);
-  EXPECT_GE(usable_cpus(), 1U);
+  for (const auto within : {cpus_within, whole_cpus_within}) {
+    EXPECT_EQ(within(4, 0.25), 1U);
+    EXPECT_EQ(within(0, 4.0), 1U);
+  }
+  EXPECT_GE(usable_cpus(), whole_cpus());
+  EXPECT_GE(whole_cpus(), 1U);
+  EXPECT_GE(online_cpus(), 1U);
 }
 
 }  // namespace

@@ -56,8 +56,10 @@ T least_of(std::string_view groups, const fs::path& mount, std::string_view cont
     const std::string_view named = line.substr(controllers + 1, path - controllers - 1);
     const fs::path group(line.substr(path + 1));
     if (named.empty()) least = std::min(least, least_limit(mount, group, second));
-    if (names(named, controller))
-      least = std::min(least, least_limit(mount / controller, group, first));
+    if (!names(named, controller)) return {};
+    // The folder of controllers that share one has the names of all, and mostly links of each name.
+    for (const std::string_view folder : {controller, named})
+      least = std::min(least, least_limit(mount / folder, group, first));
     return {};
   });
   return least;

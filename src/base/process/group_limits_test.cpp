@@ -81,6 +81,9 @@ TEST_F(GroupLimits, OfVersionOneQuotaAndPeriodAreFilesOfTheirOwn) {
   limit("cpu/cpu.cfs_quota_us", "-1");
   limit("cpu/cpu.cfs_period_us", "100000");
   EXPECT_EQ(cpus_of("4:memory:/pod\n3:cpu,cpuacct:/pod\n"), 3);
+  limit("cpu,cpuacct/pod/cpu.cfs_quota_us", "100000");
+  limit("cpu,cpuacct/pod/cpu.cfs_period_us", "50000");
+  EXPECT_EQ(cpus_of("3:cpu,cpuacct:/pod\n"), 2) << "without a link, the folder of both";
   EXPECT_EQ(cpus_of("3:cpu,cpuacct:/\n"), kNoQuota);
 }
 

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/process/cpus.h"
 #include "base/process/heap.h"
-#include "corelane/base/cpus.h"
 #include "corelane/base/log.h"
 #include "drivers/virtual/common/graph_tensors.h"
 #include "drivers/virtual/common/log_part.h"
@@ -231,7 +231,7 @@ Result<VirtualProgram::Ports> VirtualProgram::describe(const PatchedModel& patch
 
 /// A wide job gets threads, a shared copy streams: one job at a time in each stream.
 CopySettings VirtualProgram::settings_for(std::size_t width, bool shared) const {
-  const std::size_t cpus = usable_cpus();
+  const std::size_t cpus = whole_cpus();
   if (width > 1 && cpus > 1) return {.streams = 1, .threads = std::min(width, cpus)};
   const std::size_t streams = shared ? std::min(lanes_, cpus) : 1;
   return {.streams = streams, .threads = streams};
@@ -239,7 +239,7 @@ CopySettings VirtualProgram::settings_for(std::size_t width, bool shared) const 
 
 /// Widths beyond the CPUs share a copy: more threads would only take turns.
 VirtualProgram::Key VirtualProgram::key_for(std::size_t width, std::size_t core) const {
-  const std::size_t threads = std::min(width, usable_cpus());
+  const std::size_t threads = std::min(width, whole_cpus());
   if (threads > 1) return {threads, 0};
   return {1, shared_ ? 0 : core};
 }

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <thread>
 
-#include "corelane/base/cpus.h"
+#include "base/process/cpus.h"
 #include "drivers/virtual/common/heap_growth.h"
 #include "drivers/virtual/test_programs.h"
 
@@ -330,7 +330,7 @@ TEST(VirtualProgram, WiderRequestsGiveTheSameResultAndWeighMore) {
     ASSERT_TRUE(r->run(7).ok());
     EXPECT_THAT(floats_of(*r, 0), ElementsAre(41, 52, 63));
   }
-  if (usable_cpus() > 1) EXPECT_GT(program->memory().total(), before);
+  if (whole_cpus() > 1) EXPECT_GT(program->memory().total(), before);
   EXPECT_FALSE(program->new_request(kLanes + 1, 0));
   EXPECT_FALSE(program->new_request(1, kLanes));
 }

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "base/fork.h"
-#include "corelane/base/cpus.h"
+#include "base/process/cpus.h"
 
 // libgomp, which oneDNN brings. clang has no omp.h for it, and -fopenmp would bring a second
 // runtime there; GOMP_parallel is what g++ itself calls.
@@ -43,7 +43,7 @@ std::size_t matmul_threads(std::size_t cores) {
   // asked for; oneDNN divides the product by what was asked for.
   if (omp_get_active_level() >= omp_get_max_active_levels()) return 1;
   const auto limit = static_cast<std::size_t>(std::max(1, omp_get_thread_limit()));
-  const std::size_t threads = std::min({cores, usable_cpus(), limit});
+  const std::size_t threads = std::min({cores, whole_cpus(), limit});
   if (threads <= 1) return 1;
   const std::uint64_t now = fork_count();
   if (pool_forks == kNoPool) pool_forks = now;

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/process/cpus.h"
 #include "base/process/heap.h"
-#include "corelane/base/cpus.h"
 #include "corelane/device/soonest_engine.h"
 #include "corelane/tensor/value_type.h"
 #include "drivers/virtual/common/graph_tensors.h"
@@ -391,7 +391,7 @@ Result<std::vector<device::LayerTime>> OrtProgram::layer_times(OrtProfile& profi
 
 /// More threads than CPUs would only take turns.
 std::size_t OrtProgram::threads_for(std::size_t width) const {
-  return std::min(width, usable_cpus());
+  return std::min(width, whole_cpus());
 }
 
 Result<OrtProgram::CopyPtr> OrtProgram::optimised_copy(std::size_t threads) {
