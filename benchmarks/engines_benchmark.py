@@ -115,6 +115,11 @@ def first_runs(make, feed):
     return time.perf_counter() - begin
 
 
+def in_turns(seconds, sides, rounds):
+    """seconds(side) of both sides, round by round; each is first in every other round."""
+    return [[*map(seconds, sides)] if i % 2 else [*map(seconds, sides[::-1])][::-1] for i in range(rounds)]
+
+
 def first_of_this_process(package, side, model, feed_file):
     """Prints the seconds of load and first run; `side`: ours or theirs."""
     sys.path.insert(0, package)
@@ -142,7 +147,7 @@ def in_new_processes(package, model, feed):
                 raise RuntimeError(f"{side}, in a new process: {done.stderr[-2000:]}")
             return float(done.stdout.split()[-1])
 
-        return [(seconds("ours"), seconds("theirs")) for _ in range(NEW_PROCESSES)]
+        return in_turns(seconds, ("ours", "theirs"), NEW_PROCESSES)
 
 
 def one_model(corelane, package, path, name, rounds, fix=False):
@@ -171,10 +176,7 @@ def one_model(corelane, package, path, name, rounds, fix=False):
     row.update(max_relative_difference=error, network=network_of(path), open_dimensions=is_open and not fix)
     makers = (lambda: our_session(corelane, model, threads=1, device="virtual:generic:1"),
               lambda: ort_session(model, 1))
-    row["first_runs"] = []
-    for i in range(FIRST_RUNS):  # Each side is first in every other round.
-        seconds = [first_runs(make, feed) for make in (makers if i % 2 else makers[::-1])]
-        row["first_runs"].append(seconds if i % 2 else seconds[::-1])
+    row["first_runs"] = in_turns(lambda make: first_runs(make, feed), makers, FIRST_RUNS)
     if not fix:
         row["new_processes"] = in_new_processes(package, model, feed)
     return row
@@ -219,20 +221,16 @@ def median_ratio(rounds):
     return np.median(rounds[..., 0] / rounds[..., 1], axis=-1)
 
 
-def least_ratio(rounds):
-    return rounds[..., 0].min(axis=-1) / rounds[..., 1].min(axis=-1)
-
-
-def median_of_rounds(name, rounds, ratio_of):
+def median_of_rounds(name, rounds):
     """The row for the median over these very models. `rounds`: for each model the times of (ours, theirs). The
     interval is that of the measurement: each model's rounds are drawn anew."""
     rng = np.random.default_rng(1)
     rounds = np.array(rounds)
     count = rounds.shape[1]
-    drawn = sorted(float(np.median(ratio_of(rounds[np.arange(len(rounds))[:, None],
-                                                   rng.integers(count, size=(len(rounds), count))])))
+    drawn = sorted(float(np.median(median_ratio(rounds[np.arange(len(rounds))[:, None],
+                                                       rng.integers(count, size=(len(rounds), count))])))
                    for _ in range(2000))
-    return at_most_one(name, float(np.median(ratio_of(rounds))), drawn[50], drawn[1949])
+    return at_most_one(name, float(np.median(median_ratio(rounds))), drawn[50], drawn[1949])
 
 
 def summary_of_all_cores(rows):
@@ -246,16 +244,16 @@ def summary_of(rows):
     for row in rows:
         alike.setdefault((row["network"], row["open_dimensions"]), []).append(row["ratio"])
     counts = f"{len(rows)} models ({sum(row['open_dimensions'] for row in rows)} open)"
-    here = [row["first_runs"] for row in rows]
-    apart = [row["new_processes"] for row in rows if "new_processes" in row]
-    load = f"median of {counts}: load and first run / onnxruntime"
-    return medians_of({
+    summary = medians_of({
         f"median of {counts}: run / onnxruntime": [row["ratio"] for row in rows],
-        f"median of {len(alike)} networks: run / onnxruntime": [statistics.median(r) for r in alike.values()],
-        f"{load}, models like these": median_ratio(np.array(here)),
-        f"{load}, the same in a new process": least_ratio(np.array(apart))}) + [
-        median_of_rounds(f"{load}, these models", here, median_ratio),
-        median_of_rounds(f"{load}, these in a new process", apart, least_ratio)]
+        f"median of {len(alike)} networks: run / onnxruntime": [statistics.median(r) for r in alike.values()]})
+    for key, where in (("first_runs", ""), ("new_processes", " in a new process")):
+        rounds = [row[key] for row in rows if key in row]
+        if rounds:
+            name = f"median of {counts}: load and first run{where} / onnxruntime"
+            summary += medians_of({f"{name}, models like these": median_ratio(np.array(rounds))})
+            summary.append(median_of_rounds(f"{name}, these models", rounds))
+    return summary
 
 
 def main() -> int:
