@@ -31,6 +31,7 @@ struct Arguments {
   std::string batch_range;
   std::uint32_t cores = 1;
   bool precompile = false;
+  bool no_time_engines = false;
   std::string device;
   bool allow_known_wrong = false;
   bool remove_weights = false;
@@ -178,6 +179,7 @@ Result<CompileOptions> options_of(const Arguments& a) {
   CORELANE_TRY(check_data_root(a.data_root));
   o.import.external_data_root = a.data_root;
   o.precompile = a.precompile;
+  o.time_engines = !a.no_time_engines;
   o.device = a.device;
   for (const auto& item : a.attach) {
     CORELANE_ASSIGN(auto pair, split_file(item, "--attach"));
@@ -411,6 +413,9 @@ Action add_compile(CLI::App& parent, Global& global) {
   auto* precompile = app->add_flag("--precompile", a->precompile,
                                    "Add the engine's compiled form of this machine");
   app->add_option("-d,--device", a->device, "Device for --precompile")->needs(precompile);
+  app->add_flag("--no-time-engines", a->no_time_engines,
+                "With --precompile: do not find out which of the device's engines is faster")
+      ->needs(precompile);
   add_list(*app, "--attach", a->attach, "KIND=FILE: a foreign image for that device kind");
   app->add_flag("--remove-weights", a->remove_weights,
                 "Leave the weights out: they come from another program when it is loaded")

@@ -126,18 +126,20 @@ std::string show_chain(const ProgramFile& file) {
   return printable(text) + "\n";
 }
 
-/// "Verdict openvino/3: ..." of each engine that would compute the network wrongly.
-Status list_verdicts(const ProgramFile& file, std::size_t part, Json& out, std::string& text) {
-  out["verdicts"] = Json::array();
+/// A line for each segment of `kind`: "Verdict openvino/3: ..." of each engine that would compute
+/// the network wrongly, "Trial OpenVINO ...: onnxruntime 0.81 21 one" of those that were timed.
+Result<Json> list_texts(const ProgramFile& file, std::size_t part, SegmentKind kind,
+                        std::string_view title, std::string& text) {
+  Json list = Json::array();
   for (std::size_t i = 0; i < file.segments().size(); ++i) {
     const SegmentInfo& s = file.segments()[i];
-    if (s.kind != SegmentKind::kVerdict || s.part != part) continue;
+    if (s.kind != kind || s.part != part) continue;
     CORELANE_ASSIGN(const ByteSpan bytes, file.segment(i));
-    const std::string reason = one_line(std::string(as_string_view(bytes)), kMostReason);
-    out["verdicts"].push_back({{"tag", s.tag}, {"text", reason}});
-    text += fmt::format("Verdict    {}: {}\n", printable(s.tag), reason);
+    const std::string line = one_line(std::string(as_string_view(bytes)), kMostReason);
+    list.push_back({{"tag", s.tag}, {"text", line}});
+    text += fmt::format("{:<10} {}: {}\n", title, printable(s.tag), line);
   }
-  return {};
+  return list;
 }
 
 /// What a program file holds, of one part where it has several.
@@ -156,7 +158,8 @@ Status inspect_program(const ProgramFile& file, const std::string& part, Json& o
   out["program"] = to_json(file.description(index));
   if (parts) text += fmt::format("Of part {}:\n", one_line(file.description(index).part));
   text += describe(file.description(index));
-  CORELANE_TRY(list_verdicts(file, index, out, text));
+  CORELANE_ASSIGN(out["verdicts"], list_texts(file, index, SegmentKind::kVerdict, "Verdict", text));
+  CORELANE_ASSIGN(out["trials"], list_texts(file, index, SegmentKind::kTrial, "Trial", text));
   out["segments"] = Json::array();
   for (const auto& s : file.segments()) {
     out["segments"].push_back({{"kind", segment_kind_name(s.kind)},

@@ -18,7 +18,7 @@ def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequen
             std: Any = None, layout: str | None = None, io_dtype: str | None = None,
             batch: int = 1, cores: int = 1, custom_string: str = "", custom_operators: Iterable[str] = (),
             metadata: Mapping[str, str] | None = None, precompile: bool = False, device: str | None = None,
-            remove_weights: bool = False, allow_known_wrong: bool = False,
+            time_engines: bool = True, remove_weights: bool = False, allow_known_wrong: bool = False,
             attach: Mapping[str, Any] | None = None, data_root: Any = None,
             strict_links: bool = False, states: Mapping[str, str] | None = None) -> bytes | None:
     """The bytes of a program file; with `output`, a path, they are written there and None is returned.
@@ -28,8 +28,10 @@ def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequen
     shape_sets is the closed list of a dynamic model (shapes of all inputs, by position); mean and std are
     subtracted and divided by, for all inputs of rank 4 (a list) or by input name (a dict), by sessions that normalise;
     layout "nhwc" or "nchw" is what inputs of rank 4 are offered in; io_dtype is the type that float
-    inputs and outputs report; metadata is kept with the model's own. attach: device kind to file; states: output to
-    the input of the next run that it is, which stays on the device (docs/state.md)."""
+    inputs and outputs report; metadata is kept with the model's own. precompile also times the device's engines
+    where all dimensions are fixed, and the file keeps which one is faster, unless time_engines is off. attach:
+    device kind to file; states: output to the input of the next run that it is, which stays on the device
+    (docs/state.md)."""
     given: Any = _source(model)
     source, root = _annotated(given, metadata, data_root) if metadata else (given, data_root)
     options = {
@@ -40,7 +42,8 @@ def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequen
         "mean": _channels("mean", mean), "std": _channels("std", std), "layout": layout,
         "io_dtype": io_dtype, "batch": _count("batch", batch, 1024), "cores": _count("cores", cores, 64),
         "custom_string": custom_string, "custom_operators": [str(op) for op in custom_operators],
-        "precompile": bool(precompile), "device": device, "remove_weights": bool(remove_weights),
+        "precompile": bool(precompile), "time_engines": bool(time_engines), "device": device,
+        "remove_weights": bool(remove_weights),
         "allow_known_wrong": bool(allow_known_wrong), "strict_links": bool(strict_links),
         "attach": {str(k): os.fsdecode(v) for k, v in (attach or {}).items()},
         "data_root": None if root is None else os.fsdecode(root)}

@@ -117,8 +117,8 @@ std::string_view file_kind_name(FileKind kind) noexcept {
 }
 
 std::string segment_kind_name(SegmentKind kind) {
-  constexpr std::string_view kNames[] = {"graph",   "constants", "precompiled",
-                                         "foreign", "lowered",   "verdict"};
+  constexpr std::string_view kNames[] = {"graph",   "constants", "precompiled", "foreign",
+                                         "lowered", "verdict",   "trial"};
   const auto number = static_cast<std::size_t>(kind);  // From 1 on.
   return number - 1 < std::size(kNames) ? std::string(kNames[number - 1])
                                         : fmt::format("kind {}", number);

@@ -15,7 +15,7 @@ namespace corelane::program {
 inline constexpr std::string_view kMagic = "RKNN";
 inline constexpr std::string_view kTag = "CLP1";
 inline constexpr std::uint16_t kMajor = 1;
-inline constexpr std::uint16_t kMinor = 10;
+inline constexpr std::uint16_t kMinor = 11;
 /// Flags of the low half change what the file means: a reader that does not know one must refuse.
 inline constexpr std::uint32_t kRequiredFlags = 0x0000FFFF;
 /// An engine computes the graph segment wrongly and has a lowered form instead. Readers before 1.2
@@ -54,7 +54,7 @@ inline constexpr std::size_t kMaxIoOfFile = std::size_t{1} << 18;
 inline constexpr std::size_t kMaxCustomString = 1024;
 inline constexpr std::size_t kMaxParts = 256;
 inline constexpr std::size_t kMaxPartName = 255;
-inline constexpr std::size_t kMaxVerdict = 4096;
+inline constexpr std::size_t kMaxText = 4096;
 
 constexpr std::size_t alignment_of(SegmentKind kind) noexcept {
   return kind == SegmentKind::kConstants ? kConstantsAlignment : kSegmentAlignment;

@@ -13,7 +13,7 @@ namespace {
 namespace format = program;
 
 bool is_known(SegmentKind kind) {
-  return kind >= SegmentKind::kGraph && kind <= SegmentKind::kVerdict;
+  return kind >= SegmentKind::kGraph && kind <= SegmentKind::kTrial;
 }
 
 std::size_t align_up(std::size_t n, std::size_t alignment) {
@@ -44,7 +44,7 @@ Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_
       if (allow_unknown) continue;
       return error(Code::kInvalidArgument,
                    "a segment is of {}; graph (1), constants (2), precompiled (3), foreign (4), "
-                   "lowered (5) and verdict (6) are allowed",
+                   "lowered (5), verdict (6) and trial (7) are allowed",
                    kind);
     }
     // What every engine reads has no tag: there can be one of it only.
@@ -63,9 +63,10 @@ Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_
                    single ? "" : fmt::format(" are tagged '{}'", s.tag));
     }
     // A reader keeps it as text; an engine without one has none, not an empty one.
-    if (s.kind == SegmentKind::kVerdict && (s.size == 0 || s.size > format::kMaxVerdict)) {
-      return error(Code::kInvalidArgument, "the verdict '{}' has {} bytes; 1 to {} are allowed",
-                   s.tag, s.size, format::kMaxVerdict);
+    const bool is_text = s.kind == SegmentKind::kVerdict || s.kind == SegmentKind::kTrial;
+    if (is_text && (s.size == 0 || s.size > format::kMaxText)) {
+      return error(Code::kInvalidArgument, "the {} '{}' has {} bytes; 1 to {} are allowed", kind,
+                   s.tag, s.size, format::kMaxText);
     }
     if (chain && s.part == 0 && s.kind != SegmentKind::kConstants)
       return error(Code::kInvalidArgument,

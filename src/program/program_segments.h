@@ -14,8 +14,8 @@ namespace corelane {
 std::size_t place_segments(std::vector<SegmentInfo>& segments, std::size_t begin);
 
 /// The rules on kinds and tags, for each of `parts` networks: one graph, not empty; precompiled,
-/// foreign, lowered and verdict with a tag each, used once; no verdict of no bytes, nor of more
-/// than kMaxVerdict. At most one constants in all, which is with the first. Kinds that this version
+/// foreign, lowered, verdict and trial with a tag each, used once; no text of no bytes, nor of more
+/// than kMaxText. At most one constants in all, which is with the first. Kinds that this version
 /// does not know are an error unless `allow_unknown`. kInvalidArgument.
 /// `chain`: the first network has no segments of its own, the constants apart.
 Status check_segment_kinds(const std::vector<SegmentInfo>& segments, bool allow_unknown,

@@ -71,16 +71,17 @@ TEST(SegmentPlaces, TheLastSegmentEndsTheFile) {
   EXPECT_THAT(places({}, 200), HasSubstr("ends at 100"));
 }
 
-TEST(SegmentKinds, AVerdictHasATagAndTextOfSomeLength) {
-  const auto checked = [](std::uint64_t size, const char* tag) {
-    return check_segment_kinds({at(0, 1), {SegmentKind::kVerdict, tag, 0, size, 0}}, false)
-        .to_string();
-  };
-  EXPECT_EQ(checked(1, "engine/1"), "ok");
-  EXPECT_EQ(checked(4096, "engine/1"), "ok");
-  EXPECT_THAT(checked(0, "engine/1"), HasSubstr("1 to 4096"));
-  EXPECT_THAT(checked(4097, "engine/1"), HasSubstr("1 to 4096"));
-  EXPECT_THAT(checked(1, ""), HasSubstr("no tag"));
+TEST(SegmentKinds, VerdictsAndTrialsHaveATagAndTextOfSomeLength) {
+  for (const SegmentKind kind : {SegmentKind::kVerdict, SegmentKind::kTrial}) {
+    const auto checked = [kind](std::uint64_t size, const char* tag) {
+      return check_segment_kinds({at(0, 1), {kind, tag, 0, size, 0}}, false).to_string();
+    };
+    EXPECT_EQ(checked(1, "engine/1"), "ok");
+    EXPECT_EQ(checked(4096, "engine/1"), "ok");
+    EXPECT_THAT(checked(0, "engine/1"), HasSubstr("1 to 4096"));
+    EXPECT_THAT(checked(4097, "engine/1"), HasSubstr("1 to 4096"));
+    EXPECT_THAT(checked(1, ""), HasSubstr("no tag"));
+  }
 }
 
 TEST(SegmentKinds, UnknownOnesAreForLaterVersions) {

@@ -109,6 +109,7 @@ bool has_partial_inputs(const std::vector<ProgramDescription>& parts) {
 /// The first version that has all that the file holds.
 std::uint16_t minor_of(const std::vector<ProgramDescription>& parts,
                        const std::vector<SegmentInfo>& segments, bool chain) {
+  if (has_kind(segments, SegmentKind::kTrial)) return 11;
   if (chain) return 10;
   if (std::ranges::any_of(parts, [](const auto& d) { return !d.states.empty(); })) return 9;
   const auto overridable = [](const auto& d) { return !d.overridable.empty(); };

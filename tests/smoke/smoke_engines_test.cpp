@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "corelane/program/program_file.h"
 #include "corelane/runtime/compile_chain.h"
 #include "smoke_support.h"
 
@@ -255,10 +256,39 @@ TEST(SmokeEngines, AProgramThatIsTimedBeginsOnTheEngineThatNeedsNoCompilation) {
   EXPECT_EQ(plain.engine().why, "it is prepared sooner; not timed yet");
   CompileOptions options;
   options.precompile = true;
+  options.time_engines = false;
   const ByteVector file = compile_bytes(as_byte_span(model), options).value();
   const Program compiled = Program::load(file, on(own_device())).value();
   EXPECT_TRUE(compiled.engine().engine.starts_with("OpenVINO ")) << compiled.engine().engine;
   EXPECT_TRUE(compiled.precompiled());
+  EXPECT_EQ(compiled.engine().why, "");
+  ::setenv("CORELANE_TIME_ENGINES", "0", 1);
+}
+
+/// The text of the only trial that a file keeps; "" where it keeps none.
+std::string trial_in(const ByteVector& bytes) {
+  const auto file = ProgramFile::from_bytes(bytes).value();
+  for (std::size_t i = 0; i < file->segments().size(); ++i)
+    if (file->segments()[i].kind == SegmentKind::kTrial)
+      return std::string(as_string_view(file->segment(i).value()));
+  return {};
+}
+
+TEST(SmokeEngines, PrecompilingTimesTheEnginesAndTheProgramBeginsOnTheFaster) {
+  ::setenv("CORELANE_TIME_ENGINES", "1", 1);
+  CompileOptions options;
+  options.precompile = true;
+  const ByteVector file = compile_bytes(as_byte_span(affine_model(100'000, 2)), options).value();
+  const std::string trial = trial_in(file);
+  ASSERT_TRUE(trial.ends_with(" one")) << trial;
+  const Program program = Program::load(file, on(own_device())).value();
+  EXPECT_TRUE(program.engine().why.starts_with("measured: ")) << program.engine().why;
+  EXPECT_TRUE(program.engine().engine.starts_with(trial.starts_with("openvino ") ? "OpenVINO "
+                                                                                 : "ONNX Runtime "))
+      << program.engine().engine << ", " << trial;
+  // Who compiles does not know the sizes that come.
+  const ByteVector open = compile_bytes(as_byte_span(first_column_model("n")), options).value();
+  EXPECT_EQ(trial_in(open), "");
   ::setenv("CORELANE_TIME_ENGINES", "0", 1);
 }
 

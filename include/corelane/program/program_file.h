@@ -61,16 +61,18 @@ enum class SegmentKind : std::uint8_t {
   kForeign = 4,      ///< An image for another device.
   kLowered = 5,      ///< The network as one engine is given it; empty: as it was given.
   kVerdict = 6,      ///< Why one engine would compute it wrongly even so: a line of text.
+  kTrial = 7,        ///< Which of a device's engines computes it faster: a line of text.
 };
 
-/// "graph", "constants", "precompiled", "foreign", "lowered", "verdict"; "kind 7" for others. Any
-/// thread.
+/// "graph", "constants", "precompiled", "foreign", "lowered", "verdict", "trial"; "kind 8" for
+/// others. Any thread.
 CORELANE_API std::string segment_kind_name(SegmentKind kind);
 
 /// One entry of the segment table.
 struct SegmentInfo {
   SegmentKind kind{};
-  /// kPrecompiled: engine tag. kForeign: device kind. kLowered, kVerdict: Lowering::tag().
+  /// kPrecompiled: engine tag. kForeign: device kind. kLowered, kVerdict: Lowering::tag(). kTrial:
+  /// engine, library and instruction set.
   std::string tag;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;

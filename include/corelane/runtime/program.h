@@ -131,6 +131,11 @@ struct CompileOptions {
   ImportOptions import;
   bool precompile = false;
   std::string device;  ///< For precompile.
+  /// With precompile: times the device's engines against each other, on one core and made inputs,
+  /// where it has several, all dimensions are fixed and nothing else decides. The file keeps the
+  /// result, and programs on a device of the same engines and instruction set begin with it. Off
+  /// too where CORELANE_TIME_ENGINES is 0.
+  bool time_engines = true;
   /// Leaves the constants out: the program is loaded with LoadOptions::weights_of. Not together
   /// with precompile (kInvalidArgument).
   bool remove_weights = false;

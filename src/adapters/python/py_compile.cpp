@@ -92,6 +92,7 @@ CompileOptions compile_options(const nb::dict& given) {
   CompileOptions options;
   options.import = import_options(given);
   take(given, "precompile", options.precompile);
+  take(given, "time_engines", options.time_engines);
   take(given, "device", options.device);
   take(given, "remove_weights", options.remove_weights);
   for (auto& [kind, path] : taken<std::map<std::string, std::string>>(given, "attach"))

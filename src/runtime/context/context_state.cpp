@@ -307,6 +307,8 @@ void ContextState::note_run(const RunOptions& options) noexcept {
     // A static form is not what a trial compares.
     const bool counts = set.forms() == nullptr || set.is_open_form(entry_);
     if (!counts || !trial->note_cores(trial_cores(options) != device::CoreSet::any(1))) return;
+    // Nor are shapes of another set than the first.
+    if (entry_.shapes != set.first().shapes) return;
   } else if (!trial->note_run()) {
     return;
   }

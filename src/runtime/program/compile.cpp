@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 
 #include "corelane/base/file.h"
 #include "corelane/device/host_operator.h"
@@ -23,9 +25,66 @@ Status check_onnx(ByteSpan bytes, const std::string& name) {
   return error(Code::kMalformed, "{} is not an ONNX model but: {}", name, file_kind_name(kind));
 }
 
+/// One element of a made input: what names no place beyond a table, and is no special case of
+/// arithmetic. Of types below a byte, and of floats of one, zero.
+ByteVector made_element(DType type) {
+  ByteVector element(dtype_bytes(type, 1));
+  const std::size_t bytes = element.size();
+  const auto put = [&](auto value) { std::memcpy(element.data(), &value, sizeof(value)); };
+  switch (type) {
+    case DType::kF32:
+      put(0.5F);
+      break;
+    case DType::kF64:
+      put(0.5);
+      break;
+    case DType::kF16:
+      put(std::uint16_t{0x3800});
+      break;
+    case DType::kBF16:
+      put(std::uint16_t{0x3F00});
+      break;
+    default:
+      if (dtype_bits(type) == 8 * bytes && !is_float(type)) element[0] = std::byte{1};
+  }
+  return element;
+}
+
+/// A run on made inputs, on one core; nothing where a dimension is open: who compiles does not know
+/// the sizes that come.
+std::optional<runtime::EngineTrial::Run> made_run(const std::vector<TensorDesc>& inputs) {
+  runtime::EngineTrial::Run run;
+  run.cores = device::CoreSet::any(1);
+  for (const TensorDesc& desc : inputs) {
+    const auto bytes = desc.bytes();
+    if (!bytes || !desc.shape.is_static()) return std::nullopt;
+    const ByteVector element = made_element(desc.dtype);
+    if (element.empty()) return std::nullopt;
+    ByteVector content(*bytes);
+    for (std::size_t at = 0; at + element.size() <= content.size(); at += element.size())
+      std::ranges::copy(element, content.begin() + static_cast<std::ptrdiff_t>(at));
+    run.inputs.push_back({desc.shape, std::move(content)});
+  }
+  return run;
+}
+
+/// What a device has made of a network, and which of its engines computes it faster.
+struct Compiled {
+  std::vector<device::Executable::Precompiled> forms;
+  std::string trial_tag;
+  std::string trial;  ///< Empty where they were not timed.
+
+  /// The writer borrows all of it.
+  void add_to(ProgramWriter& writer) const {
+    for (const auto& form : forms)
+      writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
+    if (!trial.empty()) writer.add_segment(SegmentKind::kTrial, trial_tag, as_byte_span(trial));
+  }
+};
+
 /// The forms of every shape set, made on the device that `options` name.
-Result<std::vector<device::Executable::Precompiled>> precompile(
-    const std::shared_ptr<const ImportedModel>& model, const CompileOptions& options) {
+Result<Compiled> precompile(const std::shared_ptr<const ImportedModel>& model,
+                            const CompileOptions& options) {
   CORELANE_ASSIGN(const auto device, device::open_device(options.device));
   const device::DeviceInfo& info = device->info();
   if (!info.capabilities.precompiled) {
@@ -43,7 +102,18 @@ Result<std::vector<device::Executable::Precompiled>> precompile(
     // The macro is two statements.
     CORELANE_ASSIGN(const auto entry, executables.for_shapes(set));
   }
-  return executables.export_all();
+  Compiled compiled;
+  // The macro is two statements.
+  CORELANE_ASSIGN(compiled.forms, executables.export_all());
+  const auto first = executables.first().executable;
+  if (!runtime::engines_are_timed(options.time_engines) || first == nullptr) return compiled;
+  auto run = made_run(first->inputs());
+  if (!run) return compiled;
+  if (const auto verdict = executables.compare_engines(std::move(*run))) {
+    compiled.trial_tag = runtime::trial_tag(info);
+    compiled.trial = verdict->text();
+  }
+  return compiled;
 }
 
 Status check_options(const CompileOptions& options) {
@@ -56,10 +126,10 @@ Status check_options(const CompileOptions& options) {
 Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
                          const CompileOptions& options) {
   CORELANE_TRY(check_options(options));
-  std::vector<device::Executable::Precompiled> forms;
+  Compiled compiled;
   if (options.precompile) {
     // The macro is two statements.
-    CORELANE_ASSIGN(forms, precompile(model, options));
+    CORELANE_ASSIGN(compiled, precompile(model, options));
   }
   std::vector<std::pair<std::string, MappedFile>> attached;
   for (const auto& [kind, path] : options.attach) {
@@ -70,13 +140,12 @@ Result<ByteVector> write(const std::shared_ptr<const ImportedModel>& model,
     CORELANE_ASSIGN(auto mapped, MappedFile::open(path));
     attached.emplace_back(kind, std::move(mapped));
   }
-  // The writer borrows all segments until finish(): model, forms and mapped files outlive it.
+  // The writer borrows all segments until finish(): model, compiled and mapped files outlive it.
   ProgramWriter writer(model->description);
   runtime::add_network(
       writer, *model,
       options.remove_weights ? runtime::Weights::kRemoved : runtime::Weights::kIncluded);
-  for (const auto& form : forms)
-    writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
+  compiled.add_to(writer);
   for (const auto& [kind, file] : attached)
     writer.add_segment(SegmentKind::kForeign, kind, file.bytes());
   return writer.finish();
@@ -136,21 +205,20 @@ Result<ByteVector> write_chain(ImportedModel whole, const std::string& name,
   return writer.finish();
 }
 
-/// Pre-compiled forms, made of a network while it has its own constants.
-using Forms = std::vector<device::Executable::Precompiled>;
-
+/// Compiled while the network has its own constants.
 Result<ImportedModel> compile_part(const PartSource& part, const std::string& name,
-                                   const CompileOptions& options, Forms& forms) {
+                                   const CompileOptions& options, Compiled& compiled) {
   CORELANE_ASSIGN(auto imported, import_file(part.onnx, part.import.value_or(options.import)));
   imported.description.part = name;
   if (!options.precompile) return imported;
   // Borrowed for the call: executables of the forms do not outlive it.
   const std::shared_ptr<const ImportedModel> model(&imported, [](const ImportedModel*) {});
-  CORELANE_ASSIGN(forms, precompile(model, options));
+  CORELANE_ASSIGN(compiled, precompile(model, options));
   return imported;
 }
 
-Result<ByteVector> write_parts(std::vector<ImportedModel>& models, const std::vector<Forms>& forms,
+Result<ByteVector> write_parts(std::vector<ImportedModel>& models,
+                               const std::vector<Compiled>& compiled,
                                const CompileOptions& options) {
   CORELANE_ASSIGN(models.front().constants, merge_constants(models));
   ProgramWriter writer(models.front().description);
@@ -159,8 +227,7 @@ Result<ByteVector> write_parts(std::vector<ImportedModel>& models, const std::ve
     const auto first =
         options.remove_weights ? runtime::Weights::kRemoved : runtime::Weights::kIncluded;
     runtime::add_network(writer, models[i], i == 0 ? first : runtime::Weights::kOfFirstPart);
-    for (const auto& form : forms[i])
-      writer.add_segment(SegmentKind::kPrecompiled, form.tag, form.bytes);
+    compiled[i].add_to(writer);
   }
   return writer.finish();
 }
@@ -182,13 +249,13 @@ Result<ByteVector> compile_parts(std::span<const PartSource> parts, const Compil
   }
   CORELANE_ASSIGN(const auto names, names_of(parts));
   std::vector<ImportedModel> models;
-  std::vector<Forms> forms(parts.size());
+  std::vector<Compiled> compiled(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    auto model = compile_part(parts[i], names[i], options, forms[i]);
+    auto model = compile_part(parts[i], names[i], options, compiled[i]);
     if (!model) return error(model.error().wrap(fmt::format("part '{}'", names[i])));
     models.push_back(std::move(*model));
   }
-  return write_parts(models, forms, options);
+  return write_parts(models, compiled, options);
 }
 
 Result<ByteVector> compile_bytes(ByteSpan onnx, const CompileOptions& options) {

@@ -19,6 +19,8 @@
 #include "base/sync.h"
 #include "base/text_parts.h"
 #include "base/thread.h"
+#include "base/trust/environment_switch.h"
+#include "corelane/base/api.h"
 #include "corelane/base/log.h"
 #include "corelane/device/device.h"
 #include "runtime/program/late_ends.h"
@@ -43,7 +45,7 @@ constexpr std::size_t kMostInTurn = 16;
 /// run: meanwhile they keep idle ones from others.
 constexpr Duration kMostForCores = milliseconds(100);
 constexpr Duration::rep kWaitPerRun = 3;
-constexpr std::uint32_t kMostBeforeAnother = std::uint32_t{1} << 24;
+constexpr std::uint32_t kMostBeforeAnother = 4096;
 /// For runs shorter than this the cost of a hand-over between threads may decide the trial.
 constexpr Duration kShort = std::chrono::microseconds(200);
 
@@ -178,8 +180,21 @@ std::string EngineVerdict::reason() const {
   return fmt::format("measured: {:.2f} of the other's time", ratio);
 }
 
+namespace {
+
+constexpr std::string_view kOneWord = "one";
+constexpr std::string_view kSeveralWord = "several";
+
+std::string_view word_of(TimedOn cores) {
+  if (cores == TimedOn::kNothing) return {};
+  return cores == TimedOn::kOneCore ? kOneWord : kSeveralWord;
+}
+
+}  // namespace
+
 std::string EngineVerdict::text() const {
-  return fmt::format("{} {:.4f} {}", engine, ratio, pairs);
+  const std::string_view cores = word_of(timed_on);
+  return fmt::format("{} {:.4f} {}{}{}", engine, ratio, pairs, cores.empty() ? "" : " ", cores);
 }
 
 std::optional<EngineVerdict> EngineVerdict::parse(std::string_view text) {
@@ -188,8 +203,12 @@ std::optional<EngineVerdict> EngineVerdict::parse(std::string_view text) {
     words.push_back(word);
     return {};
   });
-  if (!split.ok() || words.size() != 3 || words[0].empty()) return std::nullopt;
+  if (!split.ok() || words.size() < 3 || words.size() > 4 || words[0].empty()) return std::nullopt;
   EngineVerdict verdict;
+  if (words.size() == 4) {
+    verdict.timed_on = words[3] == kOneWord ? TimedOn::kOneCore : TimedOn::kSeveralCores;
+    if (words[3] != word_of(verdict.timed_on)) return std::nullopt;
+  }
   verdict.engine = words[0];
   const auto ratio = parse_number<double>(words[1]);
   const auto pairs = parse_number<std::size_t>(words[2]);
@@ -197,6 +216,15 @@ std::optional<EngineVerdict> EngineVerdict::parse(std::string_view text) {
   verdict.ratio = *ratio;
   verdict.pairs = *pairs;
   return verdict;
+}
+
+std::string trial_tag(const device::DeviceInfo& info) {
+  return fmt::format("{}, corelane {}, {}", info.engine, version(), info.isa);
+}
+
+bool engines_are_timed(bool wanted) {
+  static constinit EnvironmentSwitch enabled{"CORELANE_TIME_ENGINES", true};
+  return wanted && enabled.on();
 }
 
 device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) noexcept {
@@ -241,58 +269,74 @@ Result<std::vector<EnginePair>> time_on(const device::CoreSet& cores, device::De
 
 }  // namespace
 
-Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
-                                           const std::shared_ptr<device::Executable>& first,
-                                           const std::shared_ptr<device::Executable>& other,
-                                           EngineTrial::Run run,
-                                           const std::function<bool()>& stopped) {
+Result<TimedPairs> time_pairs(device::Device& device, const std::string& name,
+                              const std::shared_ptr<device::Executable>& first,
+                              const std::shared_ptr<device::Executable>& other,
+                              EngineTrial::Run run, const std::function<bool()>& stopped) {
   Contender::Inputs inputs = {run.inputs, std::move(run.inputs)};
   const device::CoreSet one = device::CoreSet::any(1);
-  auto pairs = time_on(run.cores, device, name, first, other, inputs, stopped);
-  const bool lacks_cores =
-      !pairs && (pairs.error().code() == Code::kBusy || pairs.error().code() == Code::kOutOfCores);
-  if (lacks_cores && run.cores != one)
-    pairs = time_on(one, device, name, first, other, inputs, stopped);
-  return pairs;
+  if (run.cores != one) {
+    auto pairs = time_on(run.cores, device, name, first, other, inputs, stopped);
+    if (pairs) return TimedPairs{std::move(*pairs), TimedOn::kSeveralCores};
+    const Code code = pairs.error().code();
+    if (code != Code::kBusy && code != Code::kOutOfCores) return error(pairs.error());
+  }
+  CORELANE_ASSIGN(auto pairs, time_on(one, device, name, first, other, inputs, stopped));
+  return TimedPairs{std::move(pairs), TimedOn::kOneCore};
 }
 
 /// Shared with the thread: a callback of the log may drop the last reference to the program there.
 struct EngineTrial::Core : std::enable_shared_from_this<Core> {
-  explicit Core(Parts all)
-      : parts(std::move(all)), used(parts.first_engine), unused(parts.other_engine) {}
+  Core(Parts all, const std::optional<EngineVerdict>& known)
+      : parts(std::move(all)),
+        used(parts.first_engine),
+        unused(parts.other_engine),
+        over(known.has_value()),
+        timed_on(known ? known->timed_on : TimedOn::kNothing) {}
 
   bool stopped() {
     const MutexLock lock(mutex);
     return stop || process_ending();
   }
 
+  /// One trial after the other, as long as the next one is begun before this thread has ended.
   void work(Run run) {
-    {
-      const LateEnds late;
-      const Status status = no_throw("the comparison", [&]() -> Status {
-        const EngineVisit visit;
-        return visit && !process_ending() ? compare(std::move(run)) : Status();
-      });
-      if (!status.ok() && status.code() != Code::kCancelled)
-        log::debug("runtime", "program '{}' stays on {}: {} is not timed: {}", parts.name, used,
-                   unused, status.to_string());
-      over.store(true, std::memory_order_release);
+    for (;;) {
+      make(std::move(run));
+      const bool freed = frees_much && await_end_of_loser();
+      if (freed && !process_ending()) trim_heap();
       const MutexLock lock(mutex);
-      running = false;
-      ended = !frees_much;
-      changed.notify_all();
+      if (next && !stop) {
+        run = std::move(*next);
+        next.reset();
+        busy = false;
+        continue;
+      }
+      ended = true;
+      return;
     }
-    if (!frees_much) return;
-    if (await_end_of_loser() && !process_ending()) trim_heap();
+  }
+
+  void make(Run run) {
+    const LateEnds late;
+    const Status status = no_throw("the comparison", [&]() -> Status {
+      const EngineVisit visit;
+      return visit && !process_ending() ? compare(std::move(run)) : Status();
+    });
+    if (!status.ok() && status.code() != Code::kCancelled)
+      log::debug("runtime", "program '{}' stays on {}: {} is not timed: {}", parts.name, used,
+                 unused, status.to_string());
+    over.store(true, std::memory_order_release);
     const MutexLock lock(mutex);
-    ended = true;
+    running = false;
+    changed.notify_all();
   }
 
   /// The engine that lost is in use until each context has run once more. False where this object
-  /// ends before.
+  /// ends, or another trial is begun, before.
   bool await_end_of_loser() {
     MutexLock lock(mutex);
-    return await_end_of(loser, stop, lock.native(), changed, *parts.device->clock());
+    return await_end_of(loser, busy, lock.native(), changed, *parts.device->clock());
   }
 
   Status compare(Run run) {
@@ -304,33 +348,31 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     if (prepared && !described_alike(*first, **prepared))
       prepared = error(Code::kUnsupported, "it describes the program differently");
     if (!prepared) {
+      const bool is_first = timed_on.load() == TimedOn::kNothing;
       if (is_lasting(prepared.error())) {
-        timed_on.store(Cores::kNone, std::memory_order_relaxed);
-        parts.done({used, 1, 0}, nullptr);
+        timed_on.store(TimedOn::kNothing, std::memory_order_relaxed);
+        if (is_first) parts.done({used, 1, 0, TimedOn::kNothing}, nullptr);
       }
       return prepared.error();
     }
     const std::shared_ptr<device::Executable> other = std::move(*prepared);
-    const bool on_one = run.cores == device::CoreSet::any(1);
-    CORELANE_ASSIGN(const std::vector<EnginePair> pairs,
+    CORELANE_ASSIGN(const TimedPairs timed,
                     time_pairs(*parts.device, parts.name, first, other, std::move(run),
                                [this] { return stopped(); }));
-    const double ratio = median_ratio(pairs);
-    const bool faster = ratio < worth_a_change(pairs);
-    log::debug("runtime", "program '{}' runs on {}: {} takes {:.2f} of the time of {} on {}",
-               parts.name, faster ? unused : used, unused, ratio, used,
-               on_one ? "one core" : "several cores");
+    const TimedOn cores = timed.on;
+    const double ratio = median_ratio(timed.pairs);
+    const bool faster = ratio < worth_a_change(timed.pairs);
+    log::debug("runtime", "program '{}' runs on {}: {} takes {:.2f} of the time of {}, cores: {}",
+               parts.name, faster ? unused : used, unused, ratio, used, word_of(cores));
     if (stopped()) return error(Code::kCancelled, "the program ended");
     frees_much = first->memory().total() + other->memory().total() >= kWorthATrim;
     loser = faster ? first : other;
-    timed_on.store(on_one ? Cores::kOne : Cores::kSeveral, std::memory_order_relaxed);
+    timed_on.store(cores, std::memory_order_relaxed);
     if (faster) std::swap(used, unused);
-    parts.done({used, faster ? ratio : 1 / ratio, pairs.size()}, faster ? other : nullptr);
+    parts.done({used, faster ? ratio : 1 / ratio, timed.pairs.size(), cores},
+               faster ? other : nullptr);
     return {};
   }
-
-  /// Those of the last trial that has timed the engines.
-  enum class Cores : std::uint8_t { kNone, kOne, kSeveral };
 
   const Parts parts;
   // Of the trial's thread.
@@ -339,23 +381,27 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
   std::weak_ptr<device::Executable> loser;
   bool frees_much = false;
 
-  std::atomic<bool> over{false};
-  std::atomic<Cores> timed_on{Cores::kNone};
+  std::atomic<bool> over;
+  std::atomic<TimedOn> timed_on;  ///< In the last trial that could be made.
   const std::uint64_t made_in = fork_count();
   Mutex mutex{LockRank::kBatchForms};
   std::condition_variable changed;
-  bool running CORELANE_GUARDED_BY(mutex) = false;
-  bool ended CORELANE_GUARDED_BY(mutex) = false;  ///< The thread does nothing more.
+  bool running CORELANE_GUARDED_BY(mutex) = false;  ///< A trial, or one is due.
+  bool ended CORELANE_GUARDED_BY(mutex) = false;    ///< The thread does nothing more.
   bool stop CORELANE_GUARDED_BY(mutex) = false;
+  bool busy CORELANE_GUARDED_BY(mutex) = false;  ///< The thread has no time to wait.
+  std::optional<Run> next CORELANE_GUARDED_BY(mutex);
   std::thread thread CORELANE_GUARDED_BY(mutex);
 };
 
-EngineTrial::EngineTrial(Parts parts) : core_(std::make_shared<Core>(std::move(parts))) {}
+EngineTrial::EngineTrial(Parts parts, const std::optional<EngineVerdict>& known)
+    : core_(std::make_shared<Core>(std::move(parts), known)), runs_(known ? kRunsBeforeTrial : 0) {}
 
 EngineTrial::~EngineTrial() {
   end_own_thread(core_, [this] {
     const MutexLock lock(core_->mutex);
     core_->stop = true;
+    core_->busy = true;
     core_->changed.notify_all();
     return std::move(core_->thread);
   });
@@ -369,9 +415,8 @@ bool EngineTrial::note_run() noexcept {
 }
 
 bool EngineTrial::note_cores(bool several) noexcept {
-  using Cores = Core::Cores;
-  const Cores timed = core_->timed_on.load(std::memory_order_relaxed);
-  if (timed == Cores::kNone || several == (timed == Cores::kSeveral)) {
+  const TimedOn timed = core_->timed_on.load(std::memory_order_relaxed);
+  if (timed == TimedOn::kNothing || several == (timed == TimedOn::kSeveralCores)) {
     if (on_others_.load(std::memory_order_relaxed) != 0)
       on_others_.store(0, std::memory_order_relaxed);
     return false;
@@ -385,20 +430,29 @@ bool EngineTrial::note_cores(bool several) noexcept {
 
 void EngineTrial::begin(Run run) {
   const MutexLock lock(core_->mutex);
-  if (core_->running || core_->stop || (core_->thread.joinable() && !core_->ended)) return;
-  if (core_->thread.joinable()) core_->thread.join();
-  core_->ended = false;
-  auto started = start_thread("engine trial", [core = core_, given = std::move(run)]() mutable {
-    core->work(std::move(given));
-  });
-  if (!started) {
-    give_up(started.error());
-    return;
+  if (core_->running || core_->stop) return;
+  if (core_->thread.joinable() && !core_->ended) {
+    core_->next = std::move(run);
+    core_->busy = true;
+    core_->changed.notify_all();
+  } else {
+    // It has nothing left to do but to return.
+    if (core_->thread.joinable()) core_->thread.join();
+    auto started = start_thread("engine trial", [core = core_, given = std::move(run)]() mutable {
+      core->work(std::move(given));
+    });
+    if (!started) {
+      give_up(started.error());
+      return;
+    }
+    core_->thread = std::move(*started);
+    core_->ended = false;
   }
-  core_->thread = std::move(*started);
   core_->running = true;
+  // False from here on for a further trial, too: until it is over no static form is timed.
+  const bool again = core_->over.exchange(false);
   const std::uint32_t before = before_another_.load(std::memory_order_relaxed);
-  if (over() && before < kMostBeforeAnother)
+  if (again && before < kMostBeforeAnother)
     before_another_.store(before * 8, std::memory_order_relaxed);
 }
 

@@ -22,6 +22,7 @@
 namespace corelane::device {
 class Device;
 class Executable;
+struct DeviceInfo;
 }  // namespace corelane::device
 
 namespace corelane::runtime {
@@ -29,13 +30,22 @@ namespace corelane::runtime {
 /// Runs of a program before its engines are timed: what runs once or twice is not worth it.
 inline constexpr std::uint32_t kRunsBeforeTrial = 8;
 /// Runs in a row that take several cores where the engines were timed on one, or one where on
-/// several, before they are timed again; eight times as many before each further time.
+/// several, before they are timed again; eight times as many before each further time, up to 4,096.
 inline constexpr std::uint32_t kRunsBeforeAnother = 64;
 
 /// A run on each engine, in turns right after one another.
 struct EnginePair {
   Duration first{};
   Duration other{};
+};
+
+/// On how many cores engines were timed.
+enum class TimedOn : std::uint8_t { kNothing, kOneCore, kSeveralCores };
+
+/// What time_pairs() gives.
+struct TimedPairs {
+  std::vector<EnginePair> pairs;
+  TimedOn on = TimedOn::kNothing;
 };
 
 /// True where users see no change between the executables: the types and shapes of inputs and
@@ -62,14 +72,21 @@ struct EngineVerdict {
   std::string engine;     ///< The one that computes it; in DeviceInfo::engines.
   double ratio = 1;       ///< Median of its time by that of the other one.
   std::size_t pairs = 0;  ///< Of runs; none where the other one does not take the program.
+  TimedOn timed_on = TimedOn::kNothing;  ///< kNothing: not told, or not timed.
 
   /// For people: why this engine.
   std::string reason() const;
-  /// "onnxruntime 0.81 21".
+  /// "onnxruntime 0.81 21 one": engine, ratio, pairs, and "one" or "several" cores where timed.
   std::string text() const;
   /// Nothing for another text.
   static std::optional<EngineVerdict> parse(std::string_view text);
 };
+
+/// For which devices a verdict in a program file holds: "OpenVINO 2026.4.1, corelane 0.3.0,
+/// avx512". The library's version stands for that of the second engine, which it fixes.
+std::string trial_tag(const device::DeviceInfo& info);
+/// True where engines are timed: CORELANE_TIME_ENGINES may switch it off for the process.
+bool engines_are_timed(bool wanted);
 
 /// The trials of a program: one, and others where its runs take another number of cores later. Each
 /// is made in a thread that lives while it lasts, and for some seconds more: until no context uses
@@ -102,7 +119,8 @@ class EngineTrial {
     std::function<void(const EngineVerdict&, std::shared_ptr<device::Executable> faster)> done;
   };
 
-  explicit EngineTrial(Parts parts);
+  /// `known`: of an earlier trial, which stands for the first one.
+  explicit EngineTrial(Parts parts, const std::optional<EngineVerdict>& known = {});
   ~EngineTrial();
   EngineTrial(const EngineTrial&) = delete;
   EngineTrial& operator=(const EngineTrial&) = delete;
@@ -111,13 +129,14 @@ class EngineTrial {
   /// to begin().
   bool note_run() noexcept;
   /// A run begins, after over(), on one core or on several. True for one that has to hand its
-  /// inputs to begin(): the last of kRunsBeforeAnother.
+  /// inputs to begin(): the last of as many in a row as a further trial needs.
   bool note_cores(bool several) noexcept;
-  /// Starts the trial. Where it cannot be made the log says why, and the first engine stays.
+  /// Starts the trial; nothing while one is under way. Where it cannot be made the log says why,
+  /// and the engine in use stays.
   void begin(Run run);
   /// In place of begin(), where the inputs could not be copied: the first engine stays.
   void give_up(const Status& why) noexcept;
-  /// True once the first trial is over.
+  /// True from the end of a trial to the begin of the next one.
   bool over() const noexcept;
   /// Waits until a trial that has begun is over. At once in a forked child, whose parent has the
   /// thread, and in that thread, where the log calls.
@@ -126,7 +145,7 @@ class EngineTrial {
  private:
   struct Core;
   std::shared_ptr<Core> core_;
-  std::atomic<std::uint32_t> runs_{0};  ///< Before the first trial.
+  std::atomic<std::uint32_t> runs_;  ///< Before the first trial.
   /// In a row, on another number of cores than those timed.
   std::atomic<std::uint32_t> on_others_{0};
   std::atomic<std::uint32_t> before_another_{kRunsBeforeAnother};
@@ -141,10 +160,9 @@ device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) no
 /// more caller of the device, until is_enough(). A turn of runs below 1 ms is several of them. On
 /// one core where several are seldom idle together, or cannot be had. kCancelled once
 /// `stopped` says so, which is asked before each pair of turns.
-Result<std::vector<EnginePair>> time_pairs(device::Device& device, const std::string& name,
-                                           const std::shared_ptr<device::Executable>& first,
-                                           const std::shared_ptr<device::Executable>& other,
-                                           EngineTrial::Run run,
-                                           const std::function<bool()>& stopped);
+Result<TimedPairs> time_pairs(device::Device& device, const std::string& name,
+                              const std::shared_ptr<device::Executable>& first,
+                              const std::shared_ptr<device::Executable>& other,
+                              EngineTrial::Run run, const std::function<bool()>& stopped);
 
 }  // namespace corelane::runtime

@@ -1,5 +1,6 @@
 #include "runtime/program/engine_trial.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "base/process/testing/static_engine.h"
+#include "corelane/device/soonest_engine.h"
 #include "runtime/testing/fake_program.h"
 
 namespace corelane::runtime {
@@ -75,18 +77,35 @@ TEST(EngineVerdict, IsReadAsItIsWritten) {
   EXPECT_EQ(read->pairs, 21U);
 }
 
+TEST(EngineVerdict, TellsOnHowManyCoresTheEnginesWereTimed) {
+  for (const TimedOn cores : {TimedOn::kOneCore, TimedOn::kSeveralCores}) {
+    const auto read = EngineVerdict::parse(EngineVerdict{"openvino", 0.5, 3, cores}.text());
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->timed_on, cores);
+  }
+  EXPECT_EQ((EngineVerdict{"openvino", 0.5, 3, TimedOn::kSeveralCores}.text()),
+            "openvino 0.5000 3 several");
+}
+
 TEST(EngineVerdict, OtherTextsAreNone) {
   for (const char* text : {"", " ", "onnxruntime", "onnxruntime 0.8", "a b c", "a 0.5 -1",
-                           "a 0.5 3 4", " 0.5 3", "a 0.5x 3"})
+                           "a 0.5 3 4", " 0.5 3", "a 0.5x 3", "a 0.5 3 one two", "a 0.5 3 "})
     EXPECT_FALSE(EngineVerdict::parse(text)) << text;
 }
 
 /// x [1, 4] -> y on a device with two engines.
 struct Bench {
   explicit Bench(Duration first, Duration other, const LoadOptions& options = {},
-                 const testing::FakeConfig& given = config())
-      : setup(given, testing::fake_description(given), options) {
+                 const testing::FakeConfig& given = config(),
+                 std::vector<std::vector<Shape>> sets = {})
+      : setup(given, description(given, std::move(sets)), options) {
     setup.device->run_times = {{"", first}, {"a", first}, {"b", other}};
+  }
+  static ProgramDescription description(const testing::FakeConfig& given,
+                                        std::vector<std::vector<Shape>> sets) {
+    ProgramDescription d = testing::fake_description(given);
+    d.shape_sets = std::move(sets);
+    return d;
   }
   static testing::FakeConfig begins_on_b() {
     testing::FakeConfig c = config();
@@ -179,7 +198,9 @@ TEST(EngineTrial, EnginesAreTimedOnAsManyCoresAsTheRunTakes) {
 
 /// Engine a is the faster one on several cores, b on one.
 struct WidthBench : Bench {
-  WidthBench() : Bench(microseconds(400), microseconds(300)) {
+  explicit WidthBench(const testing::FakeConfig& config = Bench::config(),
+                      std::vector<std::vector<Shape>> sets = {})
+      : Bench(microseconds(400), microseconds(300), {}, config, std::move(sets)) {
     setup.device->wide_run_times = {
         {"", microseconds(150)}, {"a", microseconds(150)}, {"b", microseconds(200)}};
   }
@@ -221,17 +242,46 @@ TEST(EngineTrial, RunsThatKeepChangingTheirCoresTimeTheEnginesOnce) {
   EXPECT_EQ(bench.engine(), "fake 1");
 }
 
-TEST(EngineTrial, AnEngineThatRefusesTheProgramIsNotAskedAgain) {
+TEST(EngineTrial, AnEngineThatRefusesTheProgramLaterIsNotAskedAgain) {
   WidthBench bench;
-  int asked = 0;
-  bench.setup.device->on_prepare = [&](const device::PrepareOptions& options) {
-    if (options.engine != "b") return Status();
+  bench.run_on(device::CoreSet::platform(), kRunsBeforeTrial);
+  const std::string why = bench.setup.program.engine().why;
+  EXPECT_THAT(why, ::testing::StartsWith("measured"));
+  std::atomic<int> asked{0};
+  bench.setup.device->on_prepare = [&](const device::PrepareOptions&) {
     ++asked;
     return Status(error(Code::kUnsupportedModel, "no"));
   };
-  bench.run_on(device::CoreSet::platform(), kRunsBeforeTrial);
   bench.run_on(device::CoreSet::any(1), kRunsBeforeAnother);
   EXPECT_EQ(asked, 1);
+  EXPECT_EQ(bench.setup.program.engine().why, why) << "what was measured stays true";
+  bench.run_on(device::CoreSet::any(1), 64 * kRunsBeforeAnother);
+  EXPECT_EQ(asked, 1);
+}
+
+/// An idle context holds the engine that lost, whose end the thread of the trial waits for.
+TEST(EngineTrial, AFurtherTrialDoesNotWaitForTheEndOfTheEngineThatLost) {
+  testing::FakeConfig config = Bench::begins_on_b();
+  config.figures.weights = std::size_t{8} << 20;
+  WidthBench bench(config);
+  Context idle = bench.setup.program.new_context().value();
+  ASSERT_TRUE(idle.run().ok());
+  bench.run_on(device::CoreSet::platform(), kRunsBeforeTrial);
+  EXPECT_EQ(bench.engine(), "a");
+  bench.run_on(device::CoreSet::any(1), kRunsBeforeAnother);
+  EXPECT_EQ(bench.engine(), "b");
+}
+
+TEST(EngineTrial, ShapesOfAnotherSetThanTheFirstAreNotTimed) {
+  testing::FakeConfig config = Bench::config();
+  config.inputs[0].shape = config.outputs[0].shape = Shape{Shape::kOpen, 4};
+  WidthBench bench(config, {{Shape{1, 4}}, {Shape{2, 4}}});
+  bench.run_on(device::CoreSet::platform(), kRunsBeforeTrial);
+  const std::size_t prepared = bench.setup.device->prepared.size();
+  const std::vector<float> x(8, 1.0F);
+  ASSERT_TRUE(bench.context.bind_input(0, view_of(x, Shape{2, 4})).ok());
+  bench.run_on(device::CoreSet::any(1), kRunsBeforeAnother);
+  EXPECT_EQ(bench.setup.device->prepared.size(), prepared + 1) << "the second set, and no engine";
 }
 
 TEST(EngineTrial, AnEngineThatRefusesTheProgramIsNotTaken) {
@@ -322,6 +372,78 @@ TEST(EngineTrial, AnEngineThatTheDeviceDoesNotHaveIsAnError) {
   ASSERT_FALSE(program);
   EXPECT_EQ(program.error().code(), Code::kInvalidArgument);
   EXPECT_NE(program.error().message().find("a, b"), std::string::npos);
+}
+
+/// A program file that keeps a trial.
+struct KeptTrial {
+  explicit KeptTrial(const std::string& text, const std::string& tag = {},
+                     const testing::FakeConfig& config = Bench::begins_on_b())
+      : device(std::make_shared<testing::FakeDevice>(config)) {
+    device->run_times = {
+        {"", microseconds(400)}, {"a", microseconds(400)}, {"b", microseconds(300)}};
+    device->wide_run_times = {
+        {"", microseconds(150)}, {"a", microseconds(150)}, {"b", microseconds(200)}};
+    const std::string graph = testing::relu_model({1});
+    ProgramWriter writer(testing::fake_description(config));
+    writer.add_segment(SegmentKind::kGraph, "", as_byte_span(graph));
+    writer.add_segment(SegmentKind::kTrial, tag.empty() ? trial_tag(device->info()) : tag,
+                       as_byte_span(text));
+    file = writer.finish().value();
+  }
+  Program load() {
+    LoadOptions options;
+    options.on = device;
+    auto program = Program::load(file, options);
+    EXPECT_TRUE(program) << program.error().to_string();
+    return *program;
+  }
+  static void run(const Program& program, const device::CoreSet& cores, std::uint32_t times) {
+    Context context = program.new_context().value();
+    RunOptions options;
+    options.cores = cores;
+    for (std::uint32_t i = 0; i < times; ++i) ASSERT_TRUE(context.run(options).ok());
+    program.wait_engines();
+  }
+
+  std::shared_ptr<testing::FakeDevice> device;
+  ByteVector file;
+};
+
+TEST(EngineTrial, AProgramFileBeginsOnTheEngineThatWasFasterWhenItWasCompiled) {
+  KeptTrial kept("a 0.5000 9 one");
+  const Program program = kept.load();
+  EXPECT_EQ(program.engine().engine, "a");
+  EXPECT_EQ(program.engine().why, "measured: 0.50 of the other's time");
+  KeptTrial::run(program, device::CoreSet::any(1), kRunsBeforeTrial + 2 * kRunsBeforeAnother);
+  EXPECT_EQ(kept.device->prepared.size(), 1U) << "the other engine is not prepared at all";
+}
+
+TEST(EngineTrial, WhatAProgramFileKeepsIsFoundAgainOnceRunsTakeOtherCores) {
+  KeptTrial kept("b 0.7500 9 one");
+  const Program program = kept.load();
+  EXPECT_EQ(program.engine().engine, "b");
+  KeptTrial::run(program, device::CoreSet::platform(), kRunsBeforeAnother);
+  EXPECT_EQ(program.engine().engine, "a");
+}
+
+TEST(EngineTrial, ATrialOfAnotherDeviceOrOfNoMeaningIsNotHeeded) {
+  for (KeptTrial kept :
+       {KeptTrial("a 0.5 9 one", "OpenVINO 1, corelane 0.0.1, sse2"), KeptTrial("c 0.5 9 one"),
+        KeptTrial("a"), KeptTrial("\xff\n"), KeptTrial(std::string(4096, 'a'))}) {
+    const Program program = kept.load();
+    EXPECT_EQ(program.engine().engine, "b") << "it is prepared sooner";
+    EXPECT_EQ(program.engine().why, "");
+  }
+}
+
+TEST(EngineTrial, WhereTheFasterEngineFailsTheFileIsLoadedWithoutItsTrial) {
+  KeptTrial kept("a 0.5000 9 one");
+  kept.device->on_prepare = [](const device::PrepareOptions& options) {
+    return options.engine == "a" || options.engine == device::faster_engine("a")
+               ? Status(error(Code::kEngineFailed, "no"))
+               : Status();
+  };
+  EXPECT_EQ(kept.load().engine().engine, "b");
 }
 
 /// Until the engine has changed, and 50 times after that.

@@ -265,29 +265,65 @@ device::EngineChoice ExecutableSet::engine_choice() const {
   return choice;
 }
 
-void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done) {
-  const Entry used = first();
-  if (!engines_change_ || engine() != device::kSoonestEngine || used.executable == nullptr) return;
-  if (holds_values(description_.inputs) || holds_values(description_.outputs)) return;
+/// All but what is done with the verdict.
+EngineTrial::Parts ExecutableSet::trial_parts(const std::optional<EngineVerdict>& known) {
   const std::vector<std::string>& engines = device_->info().engines;
-  const bool on_first = used.executable->engine().engine.empty();
+  const bool on_first =
+      known ? known->engine == engines[0] : first().executable->engine().engine.empty();
   EngineTrial::Parts parts;
   parts.device = device_;
   parts.name = description_.name;
   parts.first_engine = engines[on_first ? 0 : 1];
   parts.other_engine = engines[on_first ? 1 : 0];
-  parts.first = [this] { return first().executable; };
+  parts.first = [this] {
+    // Forms that are under way would be timed beside the engines, and against the engine of before.
+    if (forms_ != nullptr) forms_->wait_idle();
+    return first().executable;
+  };
   parts.prepare_on = [this](const std::string& engine) {
     return prepare(first().shapes, base_.replicate_limit, engine);
   };
+  return parts;
+}
+
+bool ExecutableSet::is_news(const EngineVerdict& verdict) const {
+  const MutexLock lock(mutex_);
+  return !verdict_ || verdict_->engine != verdict.engine || verdict_->timed_on != verdict.timed_on;
+}
+
+bool ExecutableSet::can_time_engines() const {
+  return first().executable != nullptr && !holds_values(description_.inputs) &&
+         !holds_values(description_.outputs);
+}
+
+std::optional<EngineVerdict> ExecutableSet::compare_engines(EngineTrial::Run run) {
+  std::optional<EngineVerdict> found;
+  if (!is_free_to_choose() || !can_time_engines()) return found;
+  EngineTrial::Parts parts = trial_parts({});
+  parts.done = [&found](const EngineVerdict& verdict, const auto&) { found = verdict; };
+  EngineTrial trial(std::move(parts));
+  trial.begin(std::move(run));
+  trial.wait_idle();
+  return found;
+}
+
+void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done) {
+  std::optional<EngineVerdict> known;
+  {
+    const MutexLock lock(mutex_);
+    known = verdict_;
+  }
+  if (!engines_change_ || !can_time_engines()) return;
+  if (known && known->timed_on == TimedOn::kNothing) return;
+  EngineTrial::Parts parts = trial_parts(known);
   parts.done = [this, done = std::move(done)](const EngineVerdict& verdict,
                                               std::shared_ptr<device::Executable> faster) {
-    const bool is_new = engine() != verdict.engine;
+    const bool is_new = is_news(verdict);
     adopt(verdict, std::move(faster));
     if (forms_ != nullptr) forms_->reconsider();
     if (done && is_new) done(verdict);
   };
-  trial_ = std::make_unique<EngineTrial>(std::move(parts));
+  trial_ = std::make_unique<EngineTrial>(std::move(parts), known);
 }
 
 /// Executables for other shapes stay as they are: they are right, and were prepared already.
@@ -518,14 +554,14 @@ Result<bool> ExecutableSet::is_worth_it(const std::shared_ptr<device::Executable
   const std::shared_ptr<device::Executable> open = first().executable;
   if (run.inputs.size() != description_.inputs.size() || !takes_place_of(*open, *form))
     return false;
-  CORELANE_ASSIGN(const std::vector<EnginePair> pairs,
+  CORELANE_ASSIGN(const TimedPairs timed,
                   time_pairs(*device_, description_.name, open, form, std::move(run),
                              [this] { return forms_->stopping(); }));
-  const double ratio = median_ratio(pairs);
+  const double ratio = median_ratio(timed.pairs);
   log::debug("runtime", "program '{}': a form of {} takes {:.2f} of the time of the open one",
              description_.name, shapes_text(shapes_of(*form)), ratio);
   const double another = entries().size() == 1 ? 1.0 : kWorthAnother;
-  return ratio < std::min(another, worth_a_change(pairs));
+  return ratio < std::min(another, worth_a_change(timed.pairs));
 }
 
 /// In the thread of the forms.

@@ -81,16 +81,22 @@ class ExecutableSet {
   /// True where users do not see which form runs: outputs are described as open_outputs().
   bool hides_forms() const noexcept { return forms_ != nullptr && forms_->rule().open_ended; }
   const std::vector<TensorDesc>& open_outputs() const noexcept { return open_outputs_; }
-  /// Lets the device's engines be timed against each other from here on, where they may change and
-  /// no verdict is known. `done` may be empty; it is called with a verdict that names another
-  /// engine than the last one, in a thread of this object. Before others use the set.
+  /// Lets the device's engines be timed against each other from here on, where they may change:
+  /// after the first runs where no verdict is known, and where runs take other cores than those of
+  /// the last trial. `done` may be empty; it is called with a verdict of another engine, or of
+  /// another number of cores, than the last one, in a thread of this object. Before others use the
+  /// set.
   void time_engines(std::function<void(const EngineVerdict&)> done);
+  /// Times them at once, on `run`. Nothing where the program leaves no choice, or they could not be
+  /// timed: then the log says why. What was prepared stays. Before others use the set.
+  std::optional<EngineVerdict> compare_engines(EngineTrial::Run run);
   /// Null where the engines are not timed. Constant once the program is loaded.
   EngineTrial* trial() const noexcept { return trial_.get(); }
   /// True where the program is not on its last engine yet, or session of an engine that nobody has
   /// named: the change gives back what the load took beside the program.
   bool is_to_change() const noexcept {
-    return trial_ != nullptr || (base_.engine.empty() && !source_.unfit.empty());
+    return (trial_ != nullptr && !trial_->over()) ||
+           (base_.engine.empty() && !source_.unfit.empty());
   }
   /// The engine of what was prepared first; if a trial has decided, its figures say why.
   device::EngineChoice engine_choice() const;
@@ -120,6 +126,11 @@ class ExecutableSet {
   std::string engine() const;
   /// True where nothing but time decides which engine computes the program.
   bool is_free_to_choose() const;
+  /// True where something is prepared, of tensors of numbers alone.
+  bool can_time_engines() const;
+  /// True where it says another thing than the last one.
+  bool is_news(const EngineVerdict& verdict) const;
+  EngineTrial::Parts trial_parts(const std::optional<EngineVerdict>& known);
   /// What a trial has found faster takes the place of the first executable.
   void adopt(const EngineVerdict& verdict, std::shared_ptr<device::Executable> faster);
   /// Sizes of a batch range get forms of their own from here on.

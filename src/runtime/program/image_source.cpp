@@ -112,7 +112,7 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std:
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const SegmentInfo& segment = segments[i];
     // Not even their checksums are read: they are for other devices or networks, and may be large.
-    if (segment.kind == SegmentKind::kForeign) continue;
+    if (segment.kind == SegmentKind::kForeign || segment.kind == SegmentKind::kTrial) continue;
     if (segment.kind != SegmentKind::kConstants && segment.part != part) continue;
     // For another engine, or of an older revision.
     const bool judged =
@@ -137,6 +137,7 @@ Result<ImageSource> network_source(std::shared_ptr<const ProgramFile> file, std:
         source.unfit = as_string_view(bytes);
         break;
       case SegmentKind::kForeign:
+      case SegmentKind::kTrial:
         break;
     }
   }

@@ -8,7 +8,6 @@
 #include "base/deadline.h"
 #include "base/guard.h"
 #include "base/process/heap.h"
-#include "base/trust/environment_switch.h"
 #include "corelane/base/file.h"
 #include "corelane/base/log.h"
 #include "corelane/device/host_operator.h"
@@ -56,10 +55,7 @@ Status take_batch_range(const std::optional<BatchRange>& wanted, ProgramDescript
   return check_batch_range(description).wrap(name);
 }
 
-bool times_engines(const LoadOptions& options) {
-  static constinit EnvironmentSwitch enabled{"CORELANE_TIME_ENGINES", true};
-  return options.time_engines && enabled.on();
-}
+bool times_engines(const LoadOptions& options) { return engines_are_timed(options.time_engines); }
 
 /// What the caller gives, and what is known of the program from earlier.
 struct Wishes {
@@ -155,6 +151,18 @@ struct PartOfFile {
   const ProgramDescription& description() const { return file->description(part); }
 };
 
+/// What was found out when the part was compiled for such a device.
+Result<std::optional<EngineVerdict>> verdict_in(const PartOfFile& of, const LoadOptions& options,
+                                                const device::DeviceInfo& info) {
+  if (!times_engines(options)) return std::nullopt;
+  CORELANE_ASSIGN(const auto text, of.file->find(SegmentKind::kTrial, trial_tag(info), of.part));
+  if (!text) return std::nullopt;
+  auto verdict = EngineVerdict::parse(as_string_view(*text));
+  if (verdict && std::ranges::find(info.engines, verdict->engine) == info.engines.end())
+    verdict.reset();
+  return verdict;
+}
+
 Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
                                                 std::shared_ptr<device::Device> device,
                                                 const std::string& name, const Wishes& wishes) {
@@ -205,10 +213,17 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
         "attach one (compile --attach {}=FILE) or choose another device",
         name, info.instance, fmt::join(info.capabilities.image_kinds, ", "), info.kind);
   }
-  CORELANE_TRY(check_deadline(wishes.options.import.deadline, "the network is checked"));
-  CORELANE_ASSIGN(ImageSource source, network_source(std::move(file), part, wishes.options, info));
-  source.immutable = source.immutable && immutable;
-  return make_state(std::move(device), std::move(description), std::move(source), wishes);
+  const auto load_with = [&](const Wishes& with) -> Result<std::shared_ptr<ProgramState>> {
+    CORELANE_TRY(check_deadline(with.options.import.deadline, "the network is checked"));
+    CORELANE_ASSIGN(ImageSource source, network_source(file, part, with.options, info));
+    source.immutable = source.immutable && immutable;
+    return make_state(device, description, std::move(source), with);
+  };
+  if (wishes.verdict) return load_with(wishes);
+  CORELANE_ASSIGN(auto verdict, verdict_in({file, part}, wishes.options, info));
+  if (verdict)
+    if (auto state = load_with({wishes.options, std::move(verdict)})) return state;
+  return load_with(wishes);
 }
 
 std::vector<std::string> part_names(const ProgramFile& file) {

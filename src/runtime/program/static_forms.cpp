@@ -391,8 +391,11 @@ bool StaticForms::stopping() const {
 void StaticForms::reconsider() {
   const MutexLock lock(core_->mutex);
   core_->without_gain = 0;
-  for (auto& [shapes, use] : core_->uses)
-    if (use->state_ == FormUse::State::kRefused) Core::count_anew(*use);
+  for (auto& [shapes, use] : core_->uses) {
+    // Shapes of a program whose forms bring nothing are not asked for again, and not refused.
+    const bool dropped = use->state_ == FormUse::State::kNone && use->due_at_ == FormUse::kNever;
+    if (dropped || use->state_ == FormUse::State::kRefused) Core::count_anew(*use);
+  }
 }
 
 void StaticForms::forget() {

@@ -146,6 +146,24 @@ TEST(StaticForms, AProgramThatGainsNothingIsLeftAlone) {
   EXPECT_EQ(made.sizes.size(), 5U);
 }
 
+TEST(StaticForms, ShapesWithoutAFormAreThoughtOfAgainOnceRunsTakeOtherCores) {
+  Made made;
+  made.worth_it = false;
+  StaticForms forms({100, true}, "p", made.maker());
+  for (std::int64_t size = 1; size <= 6; ++size) {
+    run_often(forms, size, 100);
+    forms.wait_idle();
+  }
+  EXPECT_EQ(made.sizes.size(), 4U) << "5 and 6 are not asked for any more";
+  made.worth_it = true;
+  forms.reconsider();
+  for (const std::int64_t size : {2, 6}) {
+    run_often(forms, size);
+    forms.wait_idle();
+  }
+  EXPECT_EQ(made.sizes, (std::vector<std::int64_t>{1, 2, 3, 4, 2, 6}));
+}
+
 TEST(StaticForms, ShapesThatAreCountedAreBounded) {
   Made made;
   StaticForms forms(kOpen, "p", made.maker());

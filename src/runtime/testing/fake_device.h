@@ -235,8 +235,10 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   std::shared_ptr<std::atomic<int>> losses = std::make_shared<std::atomic<int>>(0);
   device::Submission last;  ///< The last job submitted or run.
   std::deque<std::pair<device::Submission, std::shared_ptr<FakeCompletion>>> held;
-  std::mutex run_mutex;  ///< Held by each run(), for tests whose programs are timed meanwhile.
-  Status next_status;    ///< What the next job ends with; nothing is computed when it is a failure.
+  /// Held by each run() and submit(), for tests whose programs are timed meanwhile. Callbacks of a
+  /// job may submit another one.
+  std::recursive_mutex run_mutex;
+  Status next_status;  ///< What the next job ends with; nothing is computed when it is a failure.
 
   /// Ends the oldest held job; `released` false leaves its memory in use, as an abandoned job does.
   std::shared_ptr<FakeCompletion> finish_next(Status status = {}, bool released = true) {
@@ -366,6 +368,7 @@ class FakeQueue final : public device::Queue {
  public:
   explicit FakeQueue(std::shared_ptr<FakeDevice> device) : device_(std::move(device)) {}
   Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override {
+    const std::lock_guard lock(device_->run_mutex);
     device_->last = job;
     auto completion = std::make_shared<FakeCompletion>();
     if (device_->config.wide_jobs_wait && FakeDevice::is_wide(job)) {
