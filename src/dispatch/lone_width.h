@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "corelane/base/clock.h"
 
@@ -24,27 +25,29 @@ class LoneWidth {
 
   /// For each task that is alone, when it starts. `average`: of the tasks before it.
   bool takes_all_cores(Duration average) {
-    counts_ = false;
+    last_ = Part::kNone;
     if (average > longest_) return all_ || average > kMostCoreTime;
-    const bool in_trial = step_ > 0;
+    const bool in_trial = step_ > 0 || warm_;
     if (!in_trial && tasks_++ < (doubted_ ? kFirst : gap_)) return all_;
-    counts_ = true;
+    last_ = warm_ || average > kShort ? Part::kCounts : Part::kWarmsUp;
     return is_on_all(step_);
   }
   /// The last task that asked has run by itself from its start to its end.
   void ran_alone(Duration time) {
-    if (!counts_) return;
-    counts_ = false;
+    const Part part = std::exchange(last_, Part::kNone);
+    if (part == Part::kNone) return;
+    warm_ = part == Part::kWarmsUp;
+    if (warm_) return;
     times_[step_] = static_cast<double>(std::max(time, Duration{1}).count());
     if (++step_ == times_.size() || is_clear()) decide();
   }
   /// The last task that asked failed, or another one began beside it. A trial ends by that: its
   /// next task could fail for the same reason, such as a time limit that one core does not meet.
   void gave_up() {
-    if (counts_) end_trial(false);
+    if (last_ != Part::kNone) end_trial(false);
   }
   /// The last task that asked was given one core to try it.
-  bool tries_one() const { return counts_ && !is_on_all(step_); }
+  bool tries_one() const { return last_ != Part::kNone && !is_on_all(step_); }
 
   /// Tasks before the first trial, and before one that has to confirm another; before others four
   /// times as many each time, to kMost.
@@ -53,14 +56,21 @@ class LoneWidth {
   /// A task on one core and one on all. The first pair does not count: the engine may prepare the
   /// network for that number of cores in it.
   static constexpr std::size_t kPairs = 9;
+  /// Before each task of a trial whose tasks are no longer than this, another one goes the same way
+  /// and does not count: it brings the weights of that way back into the caches.
+  static constexpr Duration kShort = std::chrono::milliseconds(2);
 
  private:
+  /// What a task is to a trial.
+  enum class Part : std::uint8_t { kNone, kWarmsUp, kCounts };
+
   /// The time of all cores together up to which tasks are tried: 30 ms on two cores. A longer task
   /// could take so much more on one core that later tasks never gain it back.
   static constexpr Duration kMostCoreTime = std::chrono::milliseconds(60);
   /// One core takes so much longer that a few pairs are enough.
   static constexpr double kClear = 1.5;
-  /// What is in use goes on where the two are alike.
+  /// All cores have to be quicker by this to take the place of one: where the two are alike, one
+  /// leaves the others to others.
   static constexpr double kWins = 0.95;
 
   /// Which of a pair comes first changes as in the Thue-Morse sequence, so that inputs whose sizes
@@ -89,14 +99,15 @@ class LoneWidth {
     const auto end = ratios.begin() + static_cast<std::ptrdiff_t>(pairs);
     std::sort(ratios.begin(), end);
     const double middle = std::sqrt(ratios[(pairs - 1) / 2] * ratios[pairs / 2]);
-    end_trial(all_ ? middle < kWins : middle > 1 / kWins);
+    end_trial(all_ ? middle < 1 : middle > 1 / kWins);
   }
 
   void end_trial(bool other_is_quicker) {
     // A second trial has to agree: others may have used the cores during the first one.
     if (other_is_quicker && doubted_) all_ = !all_;
     doubted_ = other_is_quicker && !doubted_;
-    counts_ = false;
+    last_ = Part::kNone;
+    warm_ = false;
     step_ = 0;
     tasks_ = 0;
     if (!doubted_) gap_ = std::min(gap_ * 4, kMost);
@@ -105,7 +116,8 @@ class LoneWidth {
   Duration longest_;
   bool all_ = true;
   bool doubted_ = false;        ///< The last trial was for the other way.
-  bool counts_ = false;         ///< The time of the task that asked last is one of the trial.
+  Part last_ = Part::kNone;     ///< Of the task that asked last.
+  bool warm_ = false;           ///< The task before went the way that is to be timed.
   std::uint32_t tasks_ = 0;     ///< Since the last trial.
   std::uint32_t gap_ = kFirst;  ///< Tasks until the next trial, but for one that confirms.
   std::size_t step_ = 0;        ///< Times that the trial has; 0 between trials.

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <tuple>
 
 namespace corelane::dispatch {
@@ -12,7 +13,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr Duration kShort = milliseconds(1);
+constexpr Duration kAverage = milliseconds(3);
 /// Tasks of a trial.
 constexpr std::size_t kTrial = 2 * LoneWidth::kPairs;
 
@@ -26,7 +27,7 @@ struct Tasks {
   std::size_t run(std::size_t n) {
     std::size_t on_all = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      const bool all = width.takes_all_cores(kShort);
+      const bool all = width.takes_all_cores(kAverage);
       on_all += all ? 1 : 0;
       width.ran_alone(time(all));
     }
@@ -53,16 +54,19 @@ TEST(LoneWidth, TasksThatAreQuickerOnAllCoresKeepThem) {
   EXPECT_EQ(tasks.run(LoneWidth::kFirst), LoneWidth::kFirst);
 }
 
-TEST(LoneWidth, WhatIsInUseGoesOnWhereTheTwoAreAlike) {
-  Tasks tasks{LoneWidth(2), [](bool all) { return all ? microseconds(515) : microseconds(500); }};
+TEST(LoneWidth, WhereTheTwoAreAlikeOneCoreIsEnough) {
+  Tasks tasks{LoneWidth(2), [](bool all) { return all ? microseconds(500) : microseconds(515); }};
   tasks.try_both();
-  EXPECT_EQ(tasks.run(10), 10U);
-  tasks.time = quicker_on_one;
+  EXPECT_EQ(tasks.run(10), 10U) << "one core is a little slower";
+  tasks.time = [](bool all) { return all ? microseconds(505) : microseconds(500); };
   tasks.try_both();
   EXPECT_EQ(tasks.run(10), 0U);
   tasks.time = [](bool all) { return all ? microseconds(500) : microseconds(515); };
   tasks.try_both();
-  EXPECT_EQ(tasks.run(10), 0U);
+  EXPECT_EQ(tasks.run(10), 0U) << "all cores are not much quicker";
+  tasks.time = quicker_on_all;
+  tasks.try_both();
+  EXPECT_EQ(tasks.run(10), 10U);
 }
 
 TEST(LoneWidth, ItIsTriedAgainSinceProgramsChange) {
@@ -98,7 +102,7 @@ TEST(LoneWidth, ATaskThatFailedOrWasNotAloneEndsTheTrial) {
   for (std::size_t steps = 0; steps < kTrial; ++steps) {
     Tasks tasks{LoneWidth(2), quicker_on_one};
     tasks.run(LoneWidth::kFirst + steps);
-    tasks.width.takes_all_cores(kShort);
+    tasks.width.takes_all_cores(kAverage);
     tasks.width.gave_up();
     EXPECT_EQ(tasks.run(LoneWidth::kFirst), LoneWidth::kFirst) << steps;
   }
@@ -146,6 +150,38 @@ TEST(LoneWidth, ALongTaskWithinATrialIsNotPartOfIt) {
   }
   tasks.run(LoneWidth::kFirst + kTrial);
   EXPECT_EQ(tasks.run(10), 0U);
+}
+
+/// Each way has weights of its own, which the other way drives from the caches.
+TEST(LoneWidth, ShortTasksAreTimedAfterOneThatWentTheSameWay) {
+  LoneWidth width(2);
+  std::optional<bool> before;
+  const auto run = [&](std::size_t n) {
+    std::size_t on_all = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const bool all = width.takes_all_cores(LoneWidth::kShort);
+      on_all += all ? 1 : 0;
+      const bool cold = before && *before != all;
+      // Cold, one core is the slower one.
+      width.ran_alone(all ? microseconds(200) : microseconds(cold ? 300 : 160));
+      before = all;
+    }
+    return on_all;
+  };
+  EXPECT_EQ(run(LoneWidth::kFirst), LoneWidth::kFirst);
+  EXPECT_EQ(run(2 * kTrial), kTrial) << "twice as many, of which half counts";
+  run(LoneWidth::kFirst + 2 * kTrial);
+  EXPECT_EQ(run(LoneWidth::kFirst), 0U);
+}
+
+TEST(LoneWidth, AShortTaskThatFailsEndsTheTrialBeforeItCounts) {
+  LoneWidth width(2);
+  for (std::uint32_t i = 0; i < LoneWidth::kFirst; ++i) width.takes_all_cores(LoneWidth::kShort);
+  EXPECT_FALSE(width.takes_all_cores(LoneWidth::kShort));
+  EXPECT_TRUE(width.tries_one());
+  width.gave_up();
+  EXPECT_TRUE(width.takes_all_cores(LoneWidth::kShort));
+  EXPECT_FALSE(width.tries_one());
 }
 
 TEST(LoneWidth, TimesOfZeroAreTimes) {
