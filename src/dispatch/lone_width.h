@@ -29,7 +29,8 @@ class LoneWidth {
     if (average > longest_) return all_ || average > kMostCoreTime;
     const bool in_trial = step_ > 0 || warm_;
     if (!in_trial && tasks_++ < (doubted_ ? kFirst : gap_)) return all_;
-    last_ = warm_ || average > kShort ? Part::kCounts : Part::kWarmsUp;
+    short_ = average <= kShort;
+    last_ = warm_ || !short_ ? Part::kCounts : Part::kWarmsUp;
     return is_on_all(step_);
   }
   /// The last task that asked has run by itself from its start to its end.
@@ -69,8 +70,9 @@ class LoneWidth {
   static constexpr Duration kMostCoreTime = std::chrono::milliseconds(60);
   /// One core takes so much longer that a few pairs are enough.
   static constexpr double kClear = 1.5;
-  /// All cores have to be quicker by this to take the place of one: where the two are alike, one
-  /// leaves the others to others.
+  /// The other way has to be quicker by this. One core has to be no slower where tasks are short:
+  /// it leaves the others to others. With long tasks a trial lasts long enough to fall into the
+  /// time in which the program's engines are compared on the cores that it lacks then.
   static constexpr double kWins = 0.95;
 
   /// Which of a pair comes first changes as in the Thue-Morse sequence, so that inputs whose sizes
@@ -99,7 +101,7 @@ class LoneWidth {
     const auto end = ratios.begin() + static_cast<std::ptrdiff_t>(pairs);
     std::sort(ratios.begin(), end);
     const double middle = std::sqrt(ratios[(pairs - 1) / 2] * ratios[pairs / 2]);
-    end_trial(all_ ? middle < 1 : middle > 1 / kWins);
+    end_trial(all_ ? middle < (short_ ? 1 : kWins) : middle > 1 / kWins);
   }
 
   void end_trial(bool other_is_quicker) {
@@ -118,6 +120,7 @@ class LoneWidth {
   bool doubted_ = false;        ///< The last trial was for the other way.
   Part last_ = Part::kNone;     ///< Of the task that asked last.
   bool warm_ = false;           ///< The task before went the way that is to be timed.
+  bool short_ = false;          ///< Of the tasks of the trial.
   std::uint32_t tasks_ = 0;     ///< Since the last trial.
   std::uint32_t gap_ = kFirst;  ///< Tasks until the next trial, but for one that confirms.
   std::size_t step_ = 0;        ///< Times that the trial has; 0 between trials.

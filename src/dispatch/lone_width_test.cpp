@@ -27,13 +27,14 @@ struct Tasks {
   std::size_t run(std::size_t n) {
     std::size_t on_all = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      const bool all = width.takes_all_cores(kAverage);
+      const bool all = width.takes_all_cores(average);
       on_all += all ? 1 : 0;
       width.ran_alone(time(all));
     }
     return on_all;
   }
-  void try_both() { run(LoneWidth::kMost + LoneWidth::kFirst + 2 * kTrial); }
+  void try_both() { run(LoneWidth::kMost + LoneWidth::kFirst + 4 * kTrial); }
+  Duration average = kAverage;
 };
 
 Duration quicker_on_one(bool all) { return all ? microseconds(800) : microseconds(500); }
@@ -54,8 +55,21 @@ TEST(LoneWidth, TasksThatAreQuickerOnAllCoresKeepThem) {
   EXPECT_EQ(tasks.run(LoneWidth::kFirst), LoneWidth::kFirst);
 }
 
-TEST(LoneWidth, WhereTheTwoAreAlikeOneCoreIsEnough) {
+TEST(LoneWidth, WhatIsInUseGoesOnWhereTheTwoAreAlike) {
+  Tasks tasks{LoneWidth(2), [](bool all) { return all ? microseconds(515) : microseconds(500); }};
+  tasks.try_both();
+  EXPECT_EQ(tasks.run(10), 10U);
+  tasks.time = quicker_on_one;
+  tasks.try_both();
+  EXPECT_EQ(tasks.run(10), 0U);
+  tasks.time = [](bool all) { return all ? microseconds(500) : microseconds(515); };
+  tasks.try_both();
+  EXPECT_EQ(tasks.run(10), 0U);
+}
+
+TEST(LoneWidth, WhereTheTwoAreAlikeOneCoreIsEnoughForShortTasks) {
   Tasks tasks{LoneWidth(2), [](bool all) { return all ? microseconds(500) : microseconds(515); }};
+  tasks.average = LoneWidth::kShort;
   tasks.try_both();
   EXPECT_EQ(tasks.run(10), 10U) << "one core is a little slower";
   tasks.time = [](bool all) { return all ? microseconds(505) : microseconds(500); };
