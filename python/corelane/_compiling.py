@@ -29,8 +29,8 @@ def compile(model: Any, output: Any = None, *, input_shapes: Mapping[str, Sequen
     subtracted and divided by, for all inputs of rank 4 (a list) or by input name (a dict), by sessions that normalise;
     layout "nhwc" or "nchw" is what inputs of rank 4 are offered in; io_dtype is the type that float
     inputs and outputs report; metadata is kept with the model's own. precompile also times the device's engines
-    where all dimensions are fixed, and the file keeps which one is faster, unless time_engines is off. attach:
-    device kind to file; states: output to the input of the next run that it is, which stays on the device
+    where dimensions are fixed, and the file keeps which one is faster, unless time_engines is off. attach: device
+    kind to file; states: output to the input of the next run that it is, which stays on the device
     (docs/state.md)."""
     given: Any = _source(model)
     source, root = _annotated(given, metadata, data_root) if metadata else (given, data_root)

@@ -26,7 +26,10 @@ class LoneWidth {
   /// For each task that is alone, when it starts. `average`: of the tasks before it.
   bool takes_all_cores(Duration average) {
     last_ = Part::kNone;
-    if (average > longest_) return all_ || average > kMostCoreTime;
+    if (average > longest_) {
+      warm_ = false;
+      return all_ || average > kMostCoreTime;
+    }
     const bool in_trial = step_ > 0 || warm_;
     if (!in_trial && tasks_++ < (doubted_ ? kFirst : gap_)) return all_;
     short_ = average <= kShort;

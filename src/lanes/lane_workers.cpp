@@ -10,7 +10,7 @@ namespace corelane::lanes {
 
 LaneWorkers::LaneWorkers(std::size_t cores, const Clock& clock, Duration spin, Start start)
     : cores_(cores),
-      cpus_(online_cpus()),
+      cpus_(process_cpus()),
       // With one CPU a spinning thread keeps the one from running that it waits for.
       spins_(spin > Duration{} && cpus_ > 1 && !clock.is_virtual()),
       start_(std::move(start)) {}

@@ -243,6 +243,19 @@ class Cli(CliTest):
         self.assertEqual(out["verdicts"], [])
         self.assertIn("saturate", out["program"]["findings"][0]["text"])
 
+    def test_precompile_keeps_which_engine_was_faster(self):
+        program, timed = self.path / "timed.rknn", {"CORELANE_TIME_ENGINES": "1"}
+        compile = "compile", self.path / "fixed.onnx", "-o", program, "--precompile"
+        self.ok(*compile, env=timed)
+        trial, = json.loads(self.ok("inspect", program, "--json").stdout)["trials"]
+        self.assertRegex(trial["text"], r"^(openvino|onnxruntime) [0-9.]+ [0-9]+ one$")
+        self.assertIn(f"Trial      {trial['tag']}: {trial['text']}", self.ok("inspect", program).stdout)
+        for words in (("doctor", program), ("inspect", program, "--load")):
+            self.assertIn("measured: ", self.ok(*words, env=timed).stdout)
+        self.assertIn("fits this engine and CPU", self.ok("doctor", program, env=timed).stdout)
+        self.ok(*compile, "--no-time-engines", env=timed)
+        self.assertEqual(json.loads(self.ok("inspect", program, "--json").stdout)["trials"], [])
+
     def test_program_without_weights_says_where_they_come_from(self):
         program = self.path / "bare.rknn"
         self.ok("compile", self.path / "small.onnx", "-o", program, "--dim", "N=1", "--remove-weights")

@@ -110,7 +110,8 @@ class CORELANE_API Program {
   /// open and no `shapes` are given, and where these do not fit. Where dimensions are open all
   /// nodes are looked at.
   std::optional<std::uint64_t> work(std::span<const Shape> shapes = {}) const;
-  /// True when the program came from a pre-compiled form (file or cache).
+  /// True when the program came from a pre-compiled form (file or cache), or began on an engine
+  /// that has none and of which the file or the cache says that it is the faster.
   bool precompiled() const noexcept;
   /// The constants as the device was given them; empty for images that only it can read. Valid as
   /// long as the program.
@@ -132,9 +133,9 @@ struct CompileOptions {
   bool precompile = false;
   std::string device;  ///< For precompile.
   /// With precompile: times the device's engines against each other, on one core and made inputs,
-  /// where it has several, all dimensions are fixed and nothing else decides. The file keeps the
-  /// result, and programs on a device of the same engines and instruction set begin with it. Off
-  /// too where CORELANE_TIME_ENGINES is 0.
+  /// where it has several, what it prepares first (the network, or its first shape set) has fixed
+  /// dimensions and nothing else decides. The file keeps the result, and programs on a device of
+  /// the same engines and instruction set begin with it. Off too where CORELANE_TIME_ENGINES is 0.
   bool time_engines = true;
   /// Leaves the constants out: the program is loaded with LoadOptions::weights_of. Not together
   /// with precompile (kInvalidArgument).

@@ -1,6 +1,7 @@
 #include "base/process/cpus.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,11 +18,11 @@ double quota() {
   return kQuota;
 }
 
-/// Of the calling thread.
-std::size_t affine_cpus() {
+/// 0: of the calling thread.
+std::size_t affine_cpus(pid_t thread = 0) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+  if (sched_getaffinity(thread, sizeof(set), &set) == 0)
     return static_cast<std::size_t>(CPU_COUNT(&set));
   return std::thread::hardware_concurrency();
 }
@@ -46,8 +47,9 @@ std::size_t usable_cpus() { return cpus_within(affine_cpus(), quota()); }
 
 std::size_t whole_cpus() { return whole_cpus_within(affine_cpus(), quota()); }
 
-std::size_t online_cpus() {
-  static const std::size_t kCpus = whole_cpus_within(std::thread::hardware_concurrency(), quota());
+std::size_t process_cpus() {
+  // The main thread has the number of the process.
+  static const std::size_t kCpus = whole_cpus_within(affine_cpus(getpid()), quota());
   return kCpus;
 }
 

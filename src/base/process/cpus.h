@@ -15,8 +15,8 @@ std::size_t whole_cpus();
 /// The same for this many CPUs and a quota.
 std::size_t whole_cpus_within(std::size_t affine, double quota) noexcept;
 
-/// CPUs of the machine, whatever a thread's affinity is, within the whole CPUs of the quota: how
-/// many threads of the process may wait in a loop. Asked for once. Any thread.
-std::size_t online_cpus();
+/// CPUs of the process, by its main thread's affinity and within the whole CPUs of the quota: how
+/// many of its threads may wait in a loop. Asked for once. Any thread.
+std::size_t process_cpus();
 
 }  // namespace corelane

@@ -184,6 +184,7 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
     std::swap(bindings_, bindings);
   }
   if (keep) forms_.keep(std::move(entry), std::move(bindings));
+  on_first_entry_ = entry_.shapes == program_->executables->first().shapes;
   has_result_ = false;
   forms_.use.reset();
   job_.executable = entry_.executable;
@@ -303,14 +304,14 @@ void ContextState::note_run(const RunOptions& options) noexcept {
   const bool timed = trial == nullptr || trial->over();
   if (timed) note_shapes(options);
   if (trial == nullptr || !options.wait.empty()) return;
-  if (timed) {
-    // A static form is not what a trial compares.
-    const bool counts = set.forms() == nullptr || set.is_open_form(entry_);
-    if (!counts || !trial->note_cores(trial_cores(options) != device::CoreSet::any(1))) return;
-    // Nor are shapes of another set than the first.
-    if (entry_.shapes != set.first().shapes) return;
-  } else if (!trial->note_run()) {
-    return;
+  // A trial compares what was prepared first: neither a static form nor another set of shapes.
+  if (!on_first_entry_) return;
+  if (!timed) {
+    if (!trial->note_run()) return;
+  } else {
+    if (!trial->note_cores(trial_cores(options) != device::CoreSet::any(1))) return;
+    // A form that is under way would be timed beside the engines, and against the one of before.
+    if (set.forms() != nullptr && set.forms()->is_busy()) return;
   }
   const Status begun = no_throw("timing the engines", [&]() -> Status {
     CORELANE_ASSIGN(auto run, copy_of_run(options));

@@ -25,8 +25,8 @@ Status check_onnx(ByteSpan bytes, const std::string& name) {
   return error(Code::kMalformed, "{} is not an ONNX model but: {}", name, file_kind_name(kind));
 }
 
-/// One element of a made input: what names no place beyond a table, and is no special case of
-/// arithmetic. Of types below a byte, and of floats of one, zero.
+/// One element of a made input: no special case of arithmetic, and a place in most tables. False,
+/// so that no loop goes on for ever. Of types below a byte, and of floats of one, zero.
 ByteVector made_element(DType type) {
   ByteVector element(dtype_bytes(type, 1));
   const std::size_t bytes = element.size();
@@ -45,7 +45,8 @@ ByteVector made_element(DType type) {
       put(std::uint16_t{0x3F00});
       break;
     default:
-      if (dtype_bits(type) == 8 * bytes && !is_float(type)) element[0] = std::byte{1};
+      const bool is_integer = !is_float(type) && type != DType::kBool;
+      if (dtype_bits(type) == 8 * bytes && is_integer) element[0] = std::byte{1};
   }
   return element;
 }

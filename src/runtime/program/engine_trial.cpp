@@ -38,6 +38,8 @@ constexpr std::size_t kWarmUps = 2;
 constexpr std::size_t kMostWarmUps = 1000;
 constexpr std::size_t kMostPairs = 20'000;
 constexpr Duration kWarmUpTime = milliseconds(5);
+/// One of them is enough for runs that take so long.
+constexpr Duration kLongWarmUp = milliseconds(1000);
 /// A turn of short runs ends after so long, or after kMostInTurn of them.
 constexpr Duration kTurn = milliseconds(1);
 constexpr std::size_t kMostInTurn = 16;
@@ -151,7 +153,8 @@ bool described_alike(const device::Executable& a, const device::Executable& b) {
 
 bool is_enough(std::size_t pairs, Duration spent) noexcept {
   return pairs >= kMostPairs || (pairs >= 21 && spent >= milliseconds(20)) ||
-         (pairs >= 5 && spent >= milliseconds(60)) || (pairs >= 3 && spent >= milliseconds(400));
+         (pairs >= 5 && spent >= milliseconds(60)) || (pairs >= 3 && spent >= milliseconds(400)) ||
+         (pairs >= 1 && spent >= milliseconds(2000));
 }
 
 double worth_a_change(std::span<const EnginePair> pairs) {
@@ -258,7 +261,8 @@ Result<std::vector<EnginePair>> time_on(const device::CoreSet& cores, device::De
     EnginePair pair;
     CORELANE_ASSIGN(pair.first, ours.turn(*queue));
     CORELANE_ASSIGN(pair.other, theirs.turn(*queue));
-    if (turns < kWarmUps || (turns < kMostWarmUps && warm < kWarmUpTime)) {
+    const bool is_cold = turns < kWarmUps && warm < kLongWarmUp;
+    if (is_cold || (turns < kMostWarmUps && warm < kWarmUpTime)) {
       warm = spent();
       continue;
     }
@@ -292,7 +296,7 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
         used(parts.first_engine),
         unused(parts.other_engine),
         over(known.has_value()),
-        timed_on(known ? known->timed_on : TimedOn::kNothing) {}
+        wanted_on(known ? known->timed_on : TimedOn::kNothing) {}
 
   bool stopped() {
     const MutexLock lock(mutex);
@@ -326,8 +330,9 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     if (!status.ok() && status.code() != Code::kCancelled)
       log::debug("runtime", "program '{}' stays on {}: {} is not timed: {}", parts.name, used,
                  unused, status.to_string());
-    over.store(true, std::memory_order_release);
+    // Under the lock, so that the begin of this very trial is over before its end.
     const MutexLock lock(mutex);
+    over.store(true, std::memory_order_release);
     running = false;
     changed.notify_all();
   }
@@ -348,14 +353,16 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     if (prepared && !described_alike(*first, **prepared))
       prepared = error(Code::kUnsupported, "it describes the program differently");
     if (!prepared) {
-      const bool is_first = timed_on.load() == TimedOn::kNothing;
+      const bool is_first = wanted_on.load() == TimedOn::kNothing;
       if (is_lasting(prepared.error())) {
-        timed_on.store(TimedOn::kNothing, std::memory_order_relaxed);
+        wanted_on.store(TimedOn::kNothing, std::memory_order_relaxed);
         if (is_first) parts.done({used, 1, 0, TimedOn::kNothing}, nullptr);
       }
       return prepared.error();
     }
     const std::shared_ptr<device::Executable> other = std::move(*prepared);
+    const TimedOn wanted =
+        run.cores == device::CoreSet::any(1) ? TimedOn::kOneCore : TimedOn::kSeveralCores;
     CORELANE_ASSIGN(const TimedPairs timed,
                     time_pairs(*parts.device, parts.name, first, other, std::move(run),
                                [this] { return stopped(); }));
@@ -367,7 +374,7 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     if (stopped()) return error(Code::kCancelled, "the program ended");
     frees_much = first->memory().total() + other->memory().total() >= kWorthATrim;
     loser = faster ? first : other;
-    timed_on.store(cores, std::memory_order_relaxed);
+    wanted_on.store(wanted, std::memory_order_relaxed);
     if (faster) std::swap(used, unused);
     parts.done({used, faster ? ratio : 1 / ratio, timed.pairs.size(), cores},
                faster ? other : nullptr);
@@ -382,7 +389,9 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
   bool frees_much = false;
 
   std::atomic<bool> over;
-  std::atomic<TimedOn> timed_on;  ///< In the last trial that could be made.
+  /// Of the last trial that could be made: as many cores as its run took, whether or not these were
+  /// idle together.
+  std::atomic<TimedOn> wanted_on;
   const std::uint64_t made_in = fork_count();
   Mutex mutex{LockRank::kBatchForms};
   std::condition_variable changed;
@@ -415,7 +424,7 @@ bool EngineTrial::note_run() noexcept {
 }
 
 bool EngineTrial::note_cores(bool several) noexcept {
-  const TimedOn timed = core_->timed_on.load(std::memory_order_relaxed);
+  const TimedOn timed = core_->wanted_on.load(std::memory_order_relaxed);
   if (timed == TimedOn::kNothing || several == (timed == TimedOn::kSeveralCores)) {
     if (on_others_.load(std::memory_order_relaxed) != 0)
       on_others_.store(0, std::memory_order_relaxed);

@@ -53,8 +53,8 @@ struct TimedPairs {
 /// have other dimensions fixed in one of them.
 bool described_alike(const device::Executable& a, const device::Executable& b);
 
-/// True once `pairs` are enough: 21 in 20 ms, or 5 in 60 ms, or 3 in 400 ms; `spent` is all their
-/// time.
+/// True once `pairs` are enough: 21 in 20 ms, or 5 in 60 ms, or 3 in 400 ms, or 1 in 2 s; `spent`
+/// is all their time.
 bool is_enough(std::size_t pairs, Duration spent) noexcept;
 /// The median of other / first; 1 where there is no pair, or one that took no time.
 double median_ratio(std::span<const EnginePair> pairs);

@@ -42,8 +42,11 @@ TEST(EngineTrial, EndsByPairsOrByTime) {
   EXPECT_TRUE(is_enough(20'000, milliseconds(0)));
   EXPECT_FALSE(is_enough(4, milliseconds(60)));
   EXPECT_TRUE(is_enough(5, milliseconds(60)));
-  EXPECT_FALSE(is_enough(2, milliseconds(4000)));
+  EXPECT_FALSE(is_enough(2, milliseconds(400)));
   EXPECT_TRUE(is_enough(3, milliseconds(400)));
+  EXPECT_FALSE(is_enough(2, milliseconds(1999)));
+  EXPECT_TRUE(is_enough(1, milliseconds(2000)));
+  EXPECT_FALSE(is_enough(0, milliseconds(5000)));
 }
 
 TEST(EngineTrial, TheMedianLeavesOutliersAside) {

@@ -129,6 +129,7 @@ bool ExecutableSet::is_free_to_choose() const {
 void ExecutableSet::let_engines_change(std::optional<EngineVerdict> verdict) {
   if (!is_free_to_choose()) return;
   engines_change_ = true;
+  began_elsewhere_ = verdict && verdict->engine != device_->info().engines.front();
   const MutexLock lock(mutex_);
   verdict_ = std::move(verdict);
 }
@@ -275,11 +276,7 @@ EngineTrial::Parts ExecutableSet::trial_parts(const std::optional<EngineVerdict>
   parts.name = description_.name;
   parts.first_engine = engines[on_first ? 0 : 1];
   parts.other_engine = engines[on_first ? 1 : 0];
-  parts.first = [this] {
-    // Forms that are under way would be timed beside the engines, and against the engine of before.
-    if (forms_ != nullptr) forms_->wait_idle();
-    return first().executable;
-  };
+  parts.first = [this] { return first().executable; };
   parts.prepare_on = [this](const std::string& engine) {
     return prepare(first().shapes, base_.replicate_limit, engine);
   };
@@ -320,7 +317,7 @@ void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done)
                                               std::shared_ptr<device::Executable> faster) {
     const bool is_new = is_news(verdict);
     adopt(verdict, std::move(faster));
-    if (forms_ != nullptr) forms_->reconsider();
+    if (forms_ != nullptr && is_new) forms_->reconsider();
     if (done && is_new) done(verdict);
   };
   trial_ = std::make_unique<EngineTrial>(std::move(parts), known);

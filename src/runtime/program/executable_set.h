@@ -69,6 +69,9 @@ class ExecutableSet {
   /// program file. kUnsupported when there is none.
   Result<std::vector<device::Executable::Precompiled>> export_all() const;
   bool from_precompiled() const;
+  /// True where it began on another engine than the device's first, which an earlier trial had
+  /// found faster: nothing that is kept for the first one was needed.
+  bool began_elsewhere() const noexcept { return began_elsewhere_; }
   /// Lets shapes that come back get static forms beside the open one, where the program has open
   /// dimensions, no shape sets and no batch range, and its device prepared it so. `engine`: of the
   /// forms, as device::PrepareOptions::engine. Before others use the set.
@@ -179,7 +182,8 @@ class ExecutableSet {
     std::size_t copies = 0;
   };
   std::vector<Leaving> leaving_ CORELANE_GUARDED_BY(mutex_);
-  bool engines_change_ = false;  ///< Constant once prepare_first() has begun.
+  bool engines_change_ = false;   ///< Constant once prepare_first() has begun.
+  bool began_elsewhere_ = false;  ///< Likewise.
   std::optional<EngineVerdict> verdict_ CORELANE_GUARDED_BY(mutex_);  ///< Of the last trial.
   std::atomic<std::uint64_t> generation_{0};
   /// Bytes that the smallest static form takes at least, of those that were made; 0 before.

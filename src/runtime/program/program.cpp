@@ -177,7 +177,8 @@ std::optional<std::uint64_t> Program::work(std::span<const Shape> shapes) const 
 }
 
 bool Program::precompiled() const noexcept {
-  return state_ != nullptr && state_->executables->from_precompiled();
+  return state_ != nullptr &&
+         (state_->executables->from_precompiled() || state_->executables->began_elsewhere());
 }
 
 ByteSpan Program::constants() const noexcept {

@@ -154,7 +154,7 @@ struct PartOfFile {
 /// What was found out when the part was compiled for such a device.
 Result<std::optional<EngineVerdict>> verdict_in(const PartOfFile& of, const LoadOptions& options,
                                                 const device::DeviceInfo& info) {
-  if (!times_engines(options)) return std::nullopt;
+  if (!times_engines(options) || !options.engine.empty()) return std::nullopt;
   CORELANE_ASSIGN(const auto text, of.file->find(SegmentKind::kTrial, trial_tag(info), of.part));
   if (!text) return std::nullopt;
   auto verdict = EngineVerdict::parse(as_string_view(*text));
@@ -221,8 +221,12 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
   };
   if (wishes.verdict) return load_with(wishes);
   CORELANE_ASSIGN(auto verdict, verdict_in({file, part}, wishes.options, info));
-  if (verdict)
-    if (auto state = load_with({wishes.options, std::move(verdict)})) return state;
+  if (verdict) {
+    auto state = load_with({wishes.options, std::move(verdict)});
+    if (state || state.error().code() == Code::kTimeout) return state;
+    log::debug("runtime", "{} is not loaded as its trial says: {}", name,
+               state.error().to_string());
+  }
   return load_with(wishes);
 }
 

@@ -388,6 +388,11 @@ bool StaticForms::stopping() const {
   return core_->stop || process_ending();
 }
 
+bool StaticForms::is_busy() const {
+  const MutexLock lock(core_->mutex);
+  return core_->pending > 0;
+}
+
 void StaticForms::reconsider() {
   const MutexLock lock(core_->mutex);
   core_->without_gain = 0;

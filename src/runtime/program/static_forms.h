@@ -114,6 +114,8 @@ class StaticForms {
   void reconsider();
   /// All forms are gone: runs are counted from the beginning.
   void forget();
+  /// True where one is due or in the making.
+  bool is_busy() const;
   /// Waits until nothing is due. At once in a forked child, and in the thread that makes forms.
   void wait_idle();
 

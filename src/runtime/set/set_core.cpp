@@ -510,7 +510,7 @@ bool SetCore::run_one(std::optional<std::uint64_t> id) {
 }
 
 void SetCore::spin_for_completion() {
-  static const bool alone = online_cpus() < 2;
+  static const bool alone = process_cpus() < 2;
   if (alone || clock_->is_virtual() || spinning_.exchange(true)) return;
   const std::uint64_t before = completions_.load(std::memory_order_acquire);
   const bool waits = [&] {

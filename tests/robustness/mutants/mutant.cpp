@@ -68,7 +68,7 @@ Result<ByteVector> mutate_segment(const ProgramFile& file, const ByteVector& oth
   const std::size_t at = mutator.below(segments.size());
   const bool lowered = mutator.below(2) == 0;
   kind = segment_kind_name(segments[at].kind);
-  if (segments[at].kind == SegmentKind::kConstants || segments[at].kind == SegmentKind::kTrial) {
+  if (segments[at].kind == SegmentKind::kConstants) {
     contents[at] = mutate_bytes(contents[at], other, mutator);
   } else if (segments[at].kind != SegmentKind::kVerdict && !contents[at].empty()) {
     mutate_onnx(contents[at], other, mutator);
