@@ -163,6 +163,29 @@ Result<std::optional<EngineVerdict>> verdict_in(const PartOfFile& of, const Load
   return verdict;
 }
 
+/// A network as the device's engines take it, on the one that was found faster.
+Result<std::shared_ptr<ProgramState>> load_network(const PartOfFile& of,
+                                                   const std::shared_ptr<device::Device>& device,
+                                                   const ProgramDescription& description,
+                                                   const std::string& name, const Wishes& wishes) {
+  const device::DeviceInfo& info = device->info();
+  const auto load_with = [&](const Wishes& with) -> Result<std::shared_ptr<ProgramState>> {
+    CORELANE_TRY(check_deadline(with.options.import.deadline, "the network is checked"));
+    CORELANE_ASSIGN(ImageSource source, network_source(of.file, of.part, with.options, info));
+    source.immutable = source.immutable && of.immutable;
+    return make_state(device, description, std::move(source), with);
+  };
+  if (wishes.verdict) return load_with(wishes);
+  CORELANE_ASSIGN(auto verdict, verdict_in(of, wishes.options, info));
+  if (verdict) {
+    auto state = load_with({wishes.options, std::move(verdict)});
+    if (state || state.error().code() == Code::kTimeout) return state;
+    log::debug("runtime", "{} is not loaded as its trial says: {}", name,
+               state.error().to_string());
+  }
+  return load_with(wishes);
+}
+
 Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
                                                 std::shared_ptr<device::Device> device,
                                                 const std::string& name, const Wishes& wishes) {
@@ -213,21 +236,7 @@ Result<std::shared_ptr<ProgramState>> load_part(PartOfFile of,
         "attach one (compile --attach {}=FILE) or choose another device",
         name, info.instance, fmt::join(info.capabilities.image_kinds, ", "), info.kind);
   }
-  const auto load_with = [&](const Wishes& with) -> Result<std::shared_ptr<ProgramState>> {
-    CORELANE_TRY(check_deadline(with.options.import.deadline, "the network is checked"));
-    CORELANE_ASSIGN(ImageSource source, network_source(file, part, with.options, info));
-    source.immutable = source.immutable && immutable;
-    return make_state(device, description, std::move(source), with);
-  };
-  if (wishes.verdict) return load_with(wishes);
-  CORELANE_ASSIGN(auto verdict, verdict_in({file, part}, wishes.options, info));
-  if (verdict) {
-    auto state = load_with({wishes.options, std::move(verdict)});
-    if (state || state.error().code() == Code::kTimeout) return state;
-    log::debug("runtime", "{} is not loaded as its trial says: {}", name,
-               state.error().to_string());
-  }
-  return load_with(wishes);
+  return load_network({std::move(file), part, immutable}, device, description, name, wishes);
 }
 
 std::vector<std::string> part_names(const ProgramFile& file) {
