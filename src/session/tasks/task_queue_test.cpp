@@ -110,14 +110,14 @@ TEST(TaskQueue, ATaskThatIsAloneTakesAllCoresOnlyWhenItIsWorthIt) {
   EXPECT_FALSE(queue.start_next()->all_cores);  // The other one waits.
 }
 
-/// Runs `n` tasks one after the other, which take 2 ms on all cores and 1 ms on one; returns how
-/// many of them took all.
+/// Runs `n` tasks one after the other, which take 6 ms on all cores and 3 ms on one, longer than
+/// those that are warmed up; returns how many of them took all.
 std::size_t run_alone(TaskQueue& queue, std::size_t n) {
   std::size_t on_all = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const auto start = queue.start_in_place(at(0));
     on_all += start->all_cores ? 1 : 0;
-    queue.release(start->context, {}, milliseconds(start->all_cores ? 2 : 1));
+    queue.release(start->context, {}, milliseconds(start->all_cores ? 6 : 3));
     queue.complete_in_place({});
   }
   return on_all;
@@ -161,7 +161,7 @@ TEST(TaskQueue, TheWaitForCoresCountsWhereOneCoreAndAllAreCompared) {
   for (std::size_t i = 0; i < kUntilTried + 20; ++i) {
     const auto start = queue.start_in_place(at(0));
     on_all += i >= kUntilTried && start->all_cores ? 1 : 0;
-    queue.release(start->context, {}, milliseconds(1), milliseconds(start->all_cores ? 2 : 0));
+    queue.release(start->context, {}, milliseconds(3), milliseconds(start->all_cores ? 3 : 0));
     queue.complete_in_place({});
   }
   EXPECT_EQ(on_all, 0U);
