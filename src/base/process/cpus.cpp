@@ -19,7 +19,7 @@ double quota() {
 }
 
 /// 0: of the calling thread.
-std::size_t affine_cpus(pid_t thread = 0) {
+std::size_t count_of_affine_cpus(pid_t thread = 0) {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(thread, sizeof(set), &set) == 0)
@@ -43,13 +43,23 @@ std::size_t whole_cpus_within(std::size_t affine, double quota) noexcept {
   return at_least_one(affine, std::floor(quota));
 }
 
-std::size_t usable_cpus() { return cpus_within(affine_cpus(), quota()); }
+std::size_t usable_cpus() { return cpus_within(count_of_affine_cpus(), quota()); }
 
-std::size_t whole_cpus() { return whole_cpus_within(affine_cpus(), quota()); }
+std::size_t whole_cpus() { return whole_cpus_within(count_of_affine_cpus(), quota()); }
+
+std::vector<std::size_t> affine_cpus() {
+  std::vector<std::size_t> numbers;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return numbers;
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) numbers.push_back(cpu);
+  return numbers;
+}
 
 std::size_t process_cpus() {
   // The main thread has the number of the process.
-  static const std::size_t kCpus = whole_cpus_within(affine_cpus(getpid()), quota());
+  static const std::size_t kCpus = whole_cpus_within(count_of_affine_cpus(getpid()), quota());
   return kCpus;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 namespace corelane {
 
@@ -14,6 +15,10 @@ std::size_t cpus_within(std::size_t affine, double quota) noexcept;
 std::size_t whole_cpus();
 /// The same for this many CPUs and a quota.
 std::size_t whole_cpus_within(std::size_t affine, double quota) noexcept;
+
+/// The numbers of the CPUs of the calling thread's affinity, from 0 on and ascending; none where
+/// the system does not tell them. Any thread.
+std::vector<std::size_t> affine_cpus();
 
 /// CPUs of the process, by its main thread's affinity and within the whole CPUs of the quota: how
 /// many of its threads may wait in a loop. Asked for once. Any thread.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "corelane/base/cpus.h"
@@ -21,6 +22,13 @@ TEST(UsableCpus, AQuotaIsRoundedDownForThreadsThatWaitForEachOther) {
   EXPECT_EQ(cpus_within(64, 2.1), 3U);
   EXPECT_EQ(whole_cpus_within(64, 2.9), 2U);
   EXPECT_EQ(whole_cpus_within(64, kUnlimited), 64U);
+}
+
+TEST(UsableCpus, TheNumbersAreThoseOfTheAffinity) {
+  const std::vector<std::size_t> cpus = affine_cpus();
+  ASSERT_FALSE(cpus.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(cpus));
+  EXPECT_GE(cpus.size(), usable_cpus());
 }
 
 TEST(UsableCpus, AreAtLeastOne) {
