@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <thread>
 
 #include "base/process/group_limits.h"
@@ -18,13 +19,17 @@ double quota() {
   return kQuota;
 }
 
-/// 0: of the calling thread.
-std::size_t count_of_affine_cpus(pid_t thread = 0) {
+/// Of a thread, 0: of the calling one. Nothing where the system does not tell it.
+std::optional<cpu_set_t> affinity_of(pid_t thread) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(thread, sizeof(set), &set) == 0)
-    return static_cast<std::size_t>(CPU_COUNT(&set));
-  return std::thread::hardware_concurrency();
+  if (sched_getaffinity(thread, sizeof(set), &set) != 0) return std::nullopt;
+  return set;
+}
+
+std::size_t count_of_affine_cpus(pid_t thread = 0) {
+  const auto set = affinity_of(thread);
+  return set ? static_cast<std::size_t>(CPU_COUNT(&*set)) : std::thread::hardware_concurrency();
 }
 
 std::size_t at_least_one(std::size_t affine, double quota) {
@@ -49,16 +54,14 @@ std::size_t whole_cpus() { return whole_cpus_within(count_of_affine_cpus(), quot
 
 std::vector<std::size_t> affine_cpus() {
   std::vector<std::size_t> numbers;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return numbers;
-  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) numbers.push_back(cpu);
+  const auto set = affinity_of(0);
+  for (std::size_t cpu = 0; set && cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &*set)) numbers.push_back(cpu);
   return numbers;
 }
 
 std::size_t process_cpus() {
-  // The main thread has the number of the process.
+  // The process's number is that of its main thread.
   static const std::size_t kCpus = whole_cpus_within(count_of_affine_cpus(getpid()), quota());
   return kCpus;
 }

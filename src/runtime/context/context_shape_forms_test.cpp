@@ -298,7 +298,7 @@ TEST(ContextShapeForms, ARefusedShapeIsTimedAgainOnceRunsTakeOtherCores) {
   config.engines = {"a", "b"};
   ShapeBench bench({}, config);
   bench.setup.device->open_run_times["b"] = milliseconds(20);
-  // On several cores a form of one shape is no faster than the open one.
+  // Jobs on several cores take as long on the static form as on the open one.
   bench.setup.device->wide_run_times = {{"", milliseconds(5)}, {"b", milliseconds(9)}};
   bench.run_options.cores = device::CoreSet::platform();
   bench.settle(5);

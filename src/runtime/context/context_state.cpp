@@ -184,7 +184,8 @@ Status ContextState::use(runtime::ExecutableSet::Entry entry, std::vector<Shape>
     std::swap(bindings_, bindings);
   }
   if (keep) forms_.keep(std::move(entry), std::move(bindings));
-  on_first_entry_ = entry_.shapes == program_->executables->first().shapes;
+  if (program_->executables->trial() != nullptr)
+    on_first_entry_ = entry_.shapes == program_->executables->first().shapes;
   has_result_ = false;
   forms_.use.reset();
   job_.executable = entry_.executable;

@@ -235,8 +235,9 @@ struct ContextState {
   std::uint64_t seen_ = 0;  ///< Of ExecutableSet::generation().
   /// There is a static form for its shapes, and what is bound to an output does not fit that.
   bool form_misfits_ = false;
-  bool on_first_entry_ = false;  ///< Runs on what the program prepared first.
-  device::Submission job_;       ///< The part of a submission that does not change.
+  /// Where the program's engines are timed: it runs on what the program prepared first.
+  bool on_first_entry_ = false;
+  device::Submission job_;  ///< The part of a submission that does not change.
 
   struct LastJob {
     /// While it is not taken over: it was submitted, or has not released its memory and there are

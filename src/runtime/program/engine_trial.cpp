@@ -47,6 +47,7 @@ constexpr std::size_t kMostInTurn = 16;
 /// run: meanwhile they keep idle ones from others.
 constexpr Duration kMostForCores = milliseconds(100);
 constexpr Duration::rep kWaitPerRun = 3;
+/// The most runs in a row that a further trial needs.
 constexpr std::uint32_t kMostBeforeAnother = 4096;
 /// For runs shorter than this the cost of a hand-over between threads may decide the trial.
 constexpr Duration kShort = std::chrono::microseconds(200);
@@ -127,6 +128,15 @@ class Contender {
   device::Submission job_;
 };
 
+constexpr std::string_view kOneWord = "one";
+constexpr std::string_view kSeveralWord = "several";
+
+/// As a verdict is written; empty for kNothing.
+std::string_view word_of(TimedOn cores) {
+  if (cores == TimedOn::kNothing) return {};
+  return cores == TimedOn::kOneCore ? kOneWord : kSeveralWord;
+}
+
 /// What would be the same at each trial; too little memory would not, nor an engine that cannot be
 /// opened: it may be installed later.
 bool is_lasting(const Status& refused) {
@@ -182,18 +192,6 @@ std::string EngineVerdict::reason() const {
   if (pairs == 0) return "the other engine does not take the program";
   return fmt::format("measured: {:.2f} of the other's time", ratio);
 }
-
-namespace {
-
-constexpr std::string_view kOneWord = "one";
-constexpr std::string_view kSeveralWord = "several";
-
-std::string_view word_of(TimedOn cores) {
-  if (cores == TimedOn::kNothing) return {};
-  return cores == TimedOn::kOneCore ? kOneWord : kSeveralWord;
-}
-
-}  // namespace
 
 std::string EngineVerdict::text() const {
   const std::string_view cores = word_of(timed_on);

@@ -65,9 +65,11 @@ Status leave_out_sharing(const OrtLibrary& library, OrtSessionOptions* options) 
 /// are the second and the third CPU of the machine. A thread that waits in a loop may be put on the
 /// CPU of another one when it is woken up, and stays there for some runs. Empty for fewer threads:
 /// several such jobs may run side by side.
-std::string cpus_of_threads(std::size_t threads, const std::vector<std::size_t>& cpus) {
+std::string cpus_of_threads(std::size_t threads) {
   std::string text;
-  if (threads < 2 || threads != cpus.size()) return text;
+  if (threads < 2) return text;
+  const std::vector<std::size_t> cpus = affine_cpus();
+  if (threads != cpus.size()) return text;
   for (std::size_t i = 1; i < threads; ++i)
     text += (i > 1 ? ";" : "") + std::to_string(cpus[i] + 1);
   return text;
@@ -93,7 +95,7 @@ Result<OwnedSessionOptions> session_options(const OrtLibrary& library, const dev
   // cores.
   CORELANE_TRY(set_entry(library, raw, "session.intra_op.allow_spinning", threads > 1 ? "1" : "0"));
   CORELANE_TRY(set_entry(library, raw, "session.force_spinning_stop", "1"));
-  if (const std::string cpus = cpus_of_threads(threads, affine_cpus()); !cpus.empty())
+  if (const std::string cpus = cpus_of_threads(threads); !cpus.empty())
     CORELANE_TRY(set_entry(library, raw, "session.intra_op_thread_affinities", cpus.c_str()));
   CORELANE_TRY(set_entry(library, raw, "optimization.disable_specified_optimizers",
                          needless_optimizers(patched.first_node).c_str()));
