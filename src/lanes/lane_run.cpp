@@ -125,14 +125,17 @@ void LaneScheduler::work(LaneWorkers::Worker& self) noexcept {
   working_for = this;
   MutexLock lock(mutex_);
   workers_.looks();
-  for (;;) {
+  for (bool woken = true;;) {
     if (std::shared_ptr<LanedJob> job = table_.run_next(clock_->now())) {
       watch(*job);
       note_ready();
+      const auto taken_cpus = workers_.begin_job(self, std::exchange(woken, false));
       lock.unlock();
+      if (!taken_cpus.empty()) leave_cpus(taken_cpus);
       const bool comes = execute(job, true);
       job.reset();  // May be the last reference to the device.
       lock.lock();
+      LaneWorkers::end_job(self);
       if (comes) workers_.looks();
     } else if (workers_.surplus(table_.abandoned_count())) {
       break;
@@ -145,9 +148,9 @@ void LaneScheduler::work(LaneWorkers::Worker& self) noexcept {
       if (table_.any_ready())
         workers_.give_way(false);  // Nobody came.
       else if (!left_all)
-        workers_.sleep(self, lock);
+        woken = workers_.sleep(self, lock);
     } else {
-      workers_.sleep(self, lock);
+      woken = workers_.sleep(self, lock);
     }
   }
   workers_.ended(self);
