@@ -100,6 +100,30 @@ class Functions(unittest.TestCase):
         go.set()
         self.assertEqual(len(future.result(PATIENCE)), 1)
 
+    def test_run_in_the_thread_that_calls_where_ctrl_c_cannot_reach_it(self):
+        from onnx import helper
+        # Of the first run of so many nodes with open dimensions nobody knows how long it takes: the main thread,
+        # which has to hear of signals, leaves it to another one.
+        names = ["x", *(f"n{i}" for i in range(401))]
+        nodes = [helper.make_node("Neg", [a], [b]) for a, b in zip(names, names[1:])]
+        nodes.append(helper.make_node("Scale", [names[-1]], ["y"], domain="my"))
+        model = model_of(nodes, [("x", ("N", 4))], [("y", ("N", 4))])
+
+        def ran_in_caller(start):
+            ran_in = []
+            made = session(model=model, engine="onnxruntime", cache=0,
+                           custom_operators={"Scale": lambda x: (ran_in.append(threading.get_ident()), x)[1]})
+            return start(lambda: made.run(None, {"x": X})) in ran_in
+
+        def in_another_thread(call):
+            thread = threading.Thread(target=call)
+            thread.start()
+            thread.join(PATIENCE)
+            return thread.ident
+
+        self.assertTrue(ran_in_caller(in_another_thread))
+        self.assertFalse(ran_in_caller(lambda call: (call(), threading.get_ident())[1]))
+
     def test_go_with_their_session(self):
         class Function:
             def __call__(self, x, **_):

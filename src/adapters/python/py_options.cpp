@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_operators.h"
 #include "adapters/python/py_values.h"
+#include "base/fork.h"
 #include "base/trust/secure_environment.h"
 
 namespace corelane::python {
@@ -89,6 +91,21 @@ std::optional<bool> perf_from_alias() {
   for (const char* on : {"1", "true", "on", "yes"})
     if (strcasecmp(value, on) == 0) return true;
   return false;
+}
+
+/// True where the calling thread may be the one in which the interpreter calls signal handlers.
+bool may_be_interrupted() {
+  struct Main {
+    std::uint64_t fork_count;
+    unsigned long thread;
+  };
+  static std::optional<Main> main;  // Guarded by the interpreter's lock.
+  if (!main || main->fork_count != fork_count()) {
+    const nb::object thread = nb::module_::import_("threading").attr("main_thread")();
+    main = Main{fork_count(), nb::cast<unsigned long>(thread.attr("ident"))};
+  }
+  // Where another thread was the first to import `threading`, that one counts as the main one.
+  return main->thread == PyThread_get_thread_ident() || gettid() == getpid();
 }
 
 }  // namespace
@@ -190,8 +207,9 @@ CallOptions read_call(nb::handle outputs, nb::handle terms) {
       };
     }
   }
-  // Without it Ctrl-C would wait for the end of the call.
-  if (!options.interrupted) options.interrupted = &interrupted;
+  // Without it Ctrl-C would wait for the end of the call. Of other threads none would end, and
+  // theirs may run in these threads, however long they take.
+  if (!options.interrupted && may_be_interrupted()) options.interrupted = &interrupted;
   return options;
 }
 

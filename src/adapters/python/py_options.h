@@ -33,7 +33,7 @@ struct Terms {
 /// set then. For waits without the lock.
 bool interrupted();
 
-/// `terms` may be None. Waits look for signals.
+/// `terms` may be None. Waits of the main thread look for signals.
 CallOptions read_call(nanobind::handle outputs, nanobind::handle terms);
 
 void bind_options(nanobind::module_& module);
