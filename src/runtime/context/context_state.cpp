@@ -278,17 +278,24 @@ Status ContextState::follow_change() {
   return {};
 }
 
-device::CoreSet ContextState::trial_cores(const RunOptions& options) const noexcept {
+runtime::EngineTrial::Run ContextState::kind_of_run(const RunOptions& options) const {
   const device::DeviceInfo& device = program_->device->info();
+  runtime::EngineTrial::Run run;
+  run.cores = device::CoreSet::any(1);
   // Those of an activation are held for the engine that it runs on.
-  return activation_ == nullptr && device.capabilities.multi_core_jobs
-             ? runtime::trial_cores(cores_of(options), device.cores.size())
-             : device::CoreSet::any(1);
+  if (activation_ != nullptr) return run;
+  if (device.capabilities.multi_core_jobs)
+    run.cores = runtime::trial_cores(cores_of(options), device.cores.size());
+  if (run.cores != device::CoreSet::any(1) || device.cores.size() < 2) return run;
+  // Its own job is not submitted yet.
+  const device::DeviceCounters counters = program_->device->counters();
+  const auto others = static_cast<std::size_t>(counters.submitted - counters.completed);
+  run.at_once = std::min({runtime::kMostAtOnce, device.cores.size(), others + 1});
+  return run;
 }
 
 Result<runtime::EngineTrial::Run> ContextState::copy_of_run(const RunOptions& options) const {
-  runtime::EngineTrial::Run run;
-  run.cores = trial_cores(options);
+  runtime::EngineTrial::Run run = kind_of_run(options);
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     CORELANE_ASSIGN(const device::TensorRef tensor, bindings_->input(i));
     const auto* const data = static_cast<const std::byte*>(tensor.data);
@@ -310,11 +317,15 @@ void ContextState::note_run(const RunOptions& options) noexcept {
   if (!timed) {
     if (!trial->note_run()) return;
   } else {
-    if (!trial->note_cores(trial_cores(options) != device::CoreSet::any(1))) return;
-    // A form that is under way would be timed beside the engines, and against the one of before.
-    if (set.forms() != nullptr && set.forms()->is_busy()) return;
+    if (++runs_since_look_ < runtime::kRunsPerLook) return;
+    runs_since_look_ = 0;
   }
   const Status begun = no_throw("timing the engines", [&]() -> Status {
+    if (timed) {
+      if (!trial->note_runs(kind_of_run(options).kind(), runtime::kRunsPerLook)) return {};
+      // A form that is under way would be timed beside the engines, and against the one of before.
+      if (set.forms() != nullptr && set.forms()->is_busy()) return {};
+    }
     CORELANE_ASSIGN(auto run, copy_of_run(options));
     trial->begin(std::move(run));
     return {};

@@ -112,8 +112,8 @@ struct ContextState {
   /// this run where it is time for one and no fence guards them.
   void note_run(const RunOptions& options) noexcept;
   void note_shapes(const RunOptions& options) noexcept;
-  /// On which cores the engines are timed after this run.
-  device::CoreSet trial_cores(const RunOptions& options) const noexcept;
+  /// A trial for the run that begins, without inputs. Asks the device for its other jobs.
+  runtime::EngineTrial::Run kind_of_run(const RunOptions& options) const;
   /// The content of the inputs as they are bound, and the cores for a trial of this run.
   Result<runtime::EngineTrial::Run> copy_of_run(const RunOptions& options) const;
   /// What a run begins with: the executable is there, the best of those for its shapes, with the
@@ -237,7 +237,8 @@ struct ContextState {
   bool form_misfits_ = false;
   /// Where the program's engines are timed: it runs on what the program prepared first.
   bool on_first_entry_ = false;
-  device::Submission job_;  ///< The part of a submission that does not change.
+  std::uint32_t runs_since_look_ = 0;  ///< See kRunsPerLook.
+  device::Submission job_;             ///< The part of a submission that does not change.
 
   struct LastJob {
     /// While it is not taken over: it was submitted, or has not released its memory and there are

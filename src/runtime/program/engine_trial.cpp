@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <exception>
 #include <thread>
@@ -47,25 +48,37 @@ constexpr std::size_t kMostInTurn = 16;
 /// run: meanwhile they keep idle ones from others.
 constexpr Duration kMostForCores = milliseconds(100);
 constexpr Duration::rep kWaitPerRun = 3;
+/// So many times as much is needed where it is close, but no more than kMostForClose.
+constexpr unsigned kMoreForClose = 4;
+constexpr Duration kMostForClose = milliseconds(1000);
+/// So near to what decides, a median of few pairs does not tell.
+constexpr double kClose = 0.1;
+/// Where one engine takes less of the other's time than this, runs beside others do not turn it.
+constexpr double kClear = 0.8;
 /// The most runs in a row that a further trial needs.
 constexpr std::uint32_t kMostBeforeAnother = 4096;
 /// For runs shorter than this the cost of a hand-over between threads may decide the trial.
 constexpr Duration kShort = std::chrono::microseconds(200);
 
-/// An executable to be run again and again. Its inputs lie in other memory at each run, as those of
-/// most users do: engines differ in what that costs them.
+/// An executable to be run again and again, on several cores at the same time where that is asked
+/// for. Its inputs lie in other memory at each run, as those of most users do: engines differ in
+/// what that costs them.
 class Contender {
  public:
   using Inputs = std::array<std::vector<EngineTrial::Input>, 2>;
 
   static Result<Contender> make(const std::shared_ptr<device::Executable>& executable,
-                                Inputs& inputs, const device::CoreSet& cores, const Clock& clock) {
+                                Inputs& inputs, const device::CoreSet& cores, std::size_t at_once,
+                                const Clock& clock) {
     if (executable == nullptr) return error(Code::kWrongState, "nothing is prepared");
     Contender made(inputs, clock);
-    made.job_.executable = executable;
-    CORELANE_ASSIGN(made.job_.bindings, executable->new_bindings());
-    made.job_.cores = cores;
-    made.job_.direct_user_memory = true;
+    for (std::size_t i = 0; i < at_once; ++i) {
+      device::Submission& job = made.jobs_.emplace_back();
+      job.executable = executable;
+      CORELANE_ASSIGN(job.bindings, executable->new_bindings());
+      job.cores = cores;
+      job.direct_user_memory = true;
+    }
     return made;
   }
   /// The time of one run. Short runs are made several times in a row, after one that is not timed:
@@ -90,27 +103,56 @@ class Contender {
  private:
   Contender(Inputs& inputs, const Clock& clock) : inputs_(&inputs), clock_(&clock) {}
 
-  /// The time on the engine, with what it takes to bind the inputs.
+  /// The time on the engine, with what it takes to bind the inputs; the mean of runs at once.
   Result<Duration> run(device::Queue& queue) {
     const TimePoint begin = clock_->now();
     std::vector<EngineTrial::Input>& inputs = (*inputs_)[next_];
     next_ = 1 - next_;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const device::TensorRef tensor{inputs[i].bytes.data(), inputs[i].bytes.size(),
-                                     inputs[i].shape, nullptr};
-      CORELANE_TRY(job_.bindings->set_input(i, tensor));
+    for (const device::Submission& job : jobs_) {
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const device::TensorRef tensor{inputs[i].bytes.data(), inputs[i].bytes.size(),
+                                       inputs[i].shape, nullptr};
+        CORELANE_TRY(job.bindings->set_input(i, tensor));
+      }
     }
-    const TimePoint bound = clock_->now();
-    device::JobRecord record;
-    CORELANE_TRY(job_.cores == device::CoreSet::any(1) ? queue.run(job_, &record)
-                                                       : run_on_several(queue, record));
-    return (bound - begin) + (record.ended - record.started);
+    Duration total = clock_->now() - begin;
+    if (jobs_.size() > 1) {
+      CORELANE_TRY(run_at_once(queue, total));
+    } else {
+      device::JobRecord record;
+      CORELANE_TRY(jobs_[0].cores == device::CoreSet::any(1) ? queue.run(jobs_[0], &record)
+                                                             : run_on_several(queue, record));
+      total += record.ended - record.started;
+    }
+    return total / static_cast<Duration::rep>(jobs_.size());
+  }
+
+  /// Adds what each took on its core to `total`. All have ended afterwards: they read the inputs.
+  Status run_at_once(device::Queue& queue, Duration& total) {
+    Status status;
+    std::vector<std::shared_ptr<device::Completion>> running;
+    running.reserve(jobs_.size());
+    for (const device::Submission& job : jobs_) {
+      auto completion = queue.submit(job);
+      if (!completion) {
+        status = completion.error();
+        break;
+      }
+      running.push_back(std::move(*completion));
+    }
+    for (const auto& completion : running) {
+      completion->wait_released();
+      const device::JobRecord record = completion->record();
+      total += record.ended - record.started;
+      if (status.ok()) status = completion->status();
+    }
+    return status;
   }
 
   /// kBusy where they are not idle together soon.
   Status run_on_several(device::Queue& queue, device::JobRecord& record) {
     const TimePoint begin = clock_->now();
-    CORELANE_ASSIGN(const auto completion, queue.submit(job_));
+    CORELANE_ASSIGN(const auto completion, queue.submit(jobs_[0]));
     const Duration allowed = kMostForCores + kWaitPerRun * spent_ - waited_;
     if (!completion->wait(later(begin, allowed)) && completion->cancel())
       return error(Code::kBusy, "the cores of a job are in use");
@@ -124,17 +166,23 @@ class Contender {
   const Clock* clock_;
   std::size_t next_ = 0;
   Duration spent_{0};
-  Duration waited_{0};  ///< For several cores.
-  device::Submission job_;
+  Duration waited_{0};                    ///< For several cores.
+  std::vector<device::Submission> jobs_;  ///< At least one.
 };
-
-constexpr std::string_view kOneWord = "one";
-constexpr std::string_view kSeveralWord = "several";
 
 /// As a verdict is written; empty for kNothing.
 std::string_view word_of(TimedOn cores) {
-  if (cores == TimedOn::kNothing) return {};
-  return cores == TimedOn::kOneCore ? kOneWord : kSeveralWord;
+  switch (cores) {
+    case TimedOn::kNothing:
+      return {};
+    case TimedOn::kOneCore:
+      return "one";
+    case TimedOn::kSeveralCores:
+      return "several";
+    case TimedOn::kEachCore:
+      return "each";
+  }
+  return {};
 }
 
 /// What would be the same at each trial; too little memory would not, nor an engine that cannot be
@@ -165,6 +213,10 @@ bool is_enough(std::size_t pairs, Duration spent) noexcept {
   return pairs >= kMostPairs || (pairs >= 21 && spent >= milliseconds(20)) ||
          (pairs >= 5 && spent >= milliseconds(60)) || (pairs >= 3 && spent >= milliseconds(400)) ||
          (pairs >= 1 && spent >= milliseconds(2000));
+}
+
+bool is_close(std::span<const EnginePair> pairs) {
+  return std::abs(median_ratio(pairs) / worth_a_change(pairs) - 1) < kClose;
 }
 
 double worth_a_change(std::span<const EnginePair> pairs) {
@@ -207,8 +259,10 @@ std::optional<EngineVerdict> EngineVerdict::parse(std::string_view text) {
   if (!split.ok() || words.size() < 3 || words.size() > 4 || words[0].empty()) return std::nullopt;
   EngineVerdict verdict;
   if (words.size() == 4) {
-    verdict.timed_on = words[3] == kOneWord ? TimedOn::kOneCore : TimedOn::kSeveralCores;
-    if (words[3] != word_of(verdict.timed_on)) return std::nullopt;
+    constexpr TimedOn kKinds[] = {TimedOn::kOneCore, TimedOn::kSeveralCores, TimedOn::kEachCore};
+    const auto* const kind = std::ranges::find(kKinds, words[3], word_of);
+    if (kind == std::end(kKinds)) return std::nullopt;
+    verdict.timed_on = *kind;
   }
   verdict.engine = words[0];
   const auto ratio = parse_number<double>(words[1]);
@@ -234,27 +288,42 @@ device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) no
   return device::CoreSet::any(std::max<std::size_t>(1, cores.count()));
 }
 
+TimedOn EngineTrial::Run::kind() const noexcept {
+  if (cores != device::CoreSet::any(1)) return TimedOn::kSeveralCores;
+  return at_once > 1 ? TimedOn::kEachCore : TimedOn::kOneCore;
+}
+
 namespace {
 
 /// They take turns, so that what else the machine does meets both. At no lower priority than the
 /// program's own runs: where these keep all cores busy, no comparison would end, and none of them
-/// would become faster. One job at a time waits or runs.
-Result<std::vector<EnginePair>> time_on(const device::CoreSet& cores, device::Device& device,
-                                        const std::string& name,
+/// would become faster.
+Result<std::vector<EnginePair>> time_on(const device::CoreSet& cores, std::size_t at_once,
+                                        device::Device& device, const std::string& name,
                                         const std::shared_ptr<device::Executable>& first,
                                         const std::shared_ptr<device::Executable>& other,
                                         Contender::Inputs& inputs,
                                         const std::function<bool()>& stopped) {
   const Clock& clock = *device.clock();
-  CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs, cores, clock));
-  CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, cores, clock));
+  CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs, cores, at_once, clock));
+  CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, cores, at_once, clock));
   device::QueueOptions queue_options;
   queue_options.name = name;
   CORELANE_ASSIGN(const auto queue, device.make_queue(queue_options));
   std::vector<EnginePair> pairs;
   const auto spent = [&] { return ours.spent() + theirs.spent(); };
   Duration warm{0};
-  for (std::size_t turns = 0; !is_enough(pairs.size(), spent() - warm); ++turns) {
+  bool close = false;
+  const auto decides = [&] {
+    const Duration timed = spent() - warm;
+    if (close)
+      return timed >= kMostForClose ||
+             is_enough(pairs.size() / kMoreForClose, timed / kMoreForClose);
+    if (!is_enough(pairs.size(), timed)) return false;
+    close = timed < kMostForClose && is_close(pairs);
+    return !close;
+  };
+  for (std::size_t turns = 0; !decides(); ++turns) {
     if (stopped()) return error(Code::kCancelled, "the program ended");
     EnginePair pair;
     CORELANE_ASSIGN(pair.first, ours.turn(*queue));
@@ -278,13 +347,14 @@ Result<TimedPairs> time_pairs(device::Device& device, const std::string& name,
   Contender::Inputs inputs = {run.inputs, std::move(run.inputs)};
   const device::CoreSet one = device::CoreSet::any(1);
   if (run.cores != one) {
-    auto pairs = time_on(run.cores, device, name, first, other, inputs, stopped);
+    auto pairs = time_on(run.cores, 1, device, name, first, other, inputs, stopped);
     if (pairs) return TimedPairs{std::move(*pairs), TimedOn::kSeveralCores};
     const Code code = pairs.error().code();
     if (code != Code::kBusy && code != Code::kOutOfCores) return error(pairs.error());
   }
-  CORELANE_ASSIGN(auto pairs, time_on(one, device, name, first, other, inputs, stopped));
-  return TimedPairs{std::move(pairs), TimedOn::kOneCore};
+  CORELANE_ASSIGN(auto pairs,
+                  time_on(one, run.at_once, device, name, first, other, inputs, stopped));
+  return TimedPairs{std::move(pairs), run.at_once > 1 ? TimedOn::kEachCore : TimedOn::kOneCore};
 }
 
 /// Shared with the thread: a callback of the log may drop the last reference to the program there.
@@ -294,7 +364,8 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
         used(parts.first_engine),
         unused(parts.other_engine),
         over(known.has_value()),
-        wanted_on(known ? known->timed_on : TimedOn::kNothing) {}
+        wanted_on(known ? known->timed_on : TimedOn::kNothing),
+        clear(known && known->ratio < kClear) {}
 
   bool stopped() {
     const MutexLock lock(mutex);
@@ -359,8 +430,7 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
       return prepared.error();
     }
     const std::shared_ptr<device::Executable> other = std::move(*prepared);
-    const TimedOn wanted =
-        run.cores == device::CoreSet::any(1) ? TimedOn::kOneCore : TimedOn::kSeveralCores;
+    const TimedOn wanted = run.kind();
     CORELANE_ASSIGN(const TimedPairs timed,
                     time_pairs(*parts.device, parts.name, first, other, std::move(run),
                                [this] { return stopped(); }));
@@ -372,10 +442,12 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     if (stopped()) return error(Code::kCancelled, "the program ended");
     frees_much = first->memory().total() + other->memory().total() >= kWorthATrim;
     loser = faster ? first : other;
+    const EngineVerdict verdict{faster ? unused : used, faster ? ratio : 1 / ratio,
+                                timed.pairs.size(), cores};
+    clear.store(verdict.ratio < kClear, std::memory_order_relaxed);
     wanted_on.store(wanted, std::memory_order_relaxed);
     if (faster) std::swap(used, unused);
-    parts.done({used, faster ? ratio : 1 / ratio, timed.pairs.size(), cores},
-               faster ? other : nullptr);
+    parts.done(verdict, faster ? other : nullptr);
     return {};
   }
 
@@ -390,6 +462,7 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
   /// Of the last trial that could be made: as many cores as its run took, whether or not these were
   /// idle together.
   std::atomic<TimedOn> wanted_on;
+  std::atomic<bool> clear;  ///< It was, by far.
   const std::uint64_t made_in = fork_count();
   Mutex mutex{LockRank::kBatchForms};
   std::condition_variable changed;
@@ -421,17 +494,19 @@ bool EngineTrial::note_run() noexcept {
          core_->made_in == fork_count();
 }
 
-bool EngineTrial::note_cores(bool several) noexcept {
+bool EngineTrial::note_runs(TimedOn kind, std::uint32_t runs) noexcept {
   const TimedOn timed = core_->wanted_on.load(std::memory_order_relaxed);
-  if (timed == TimedOn::kNothing || several == (timed == TimedOn::kSeveralCores)) {
-    if (on_others_.load(std::memory_order_relaxed) != 0)
-      on_others_.store(0, std::memory_order_relaxed);
+  const auto is_wide = [](TimedOn on) { return on == TimedOn::kSeveralCores; };
+  const bool as_timed = kind == timed || (is_wide(kind) == is_wide(timed) &&
+                                          core_->clear.load(std::memory_order_relaxed));
+  if (timed == TimedOn::kNothing || as_timed) {
+    if (others_.load(std::memory_order_relaxed) != 0) others_.store(0, std::memory_order_relaxed);
     return false;
   }
-  if (on_others_.fetch_add(1, std::memory_order_relaxed) + 1 !=
+  if (others_.fetch_add(runs, std::memory_order_relaxed) + runs <
       before_another_.load(std::memory_order_relaxed))
     return false;
-  on_others_.store(0, std::memory_order_relaxed);
+  others_.store(0, std::memory_order_relaxed);
   return core_->made_in == fork_count();
 }
 

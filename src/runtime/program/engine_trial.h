@@ -29,9 +29,15 @@ namespace corelane::runtime {
 
 /// Runs of a program before its engines are timed: what runs once or twice is not worth it.
 inline constexpr std::uint32_t kRunsBeforeTrial = 8;
-/// Runs in a row that take several cores where the engines were timed on one, or one where on
-/// several, before they are timed again; eight times as many before each further time, up to 4,096.
+/// Runs in a row that take the device's cores otherwise than the engines were timed (see TimedOn),
+/// before they are timed again; eight times as many before each further time, up to 4,096.
 inline constexpr std::uint32_t kRunsBeforeAnother = 64;
+/// Each of the runs at the same time takes memory on both engines; on other cores the program's own
+/// ones go on.
+inline constexpr std::size_t kMostAtOnce = 4;
+/// One of so many runs of a context is looked at for that, and counts for all of them: it asks the
+/// device for its other jobs.
+inline constexpr std::uint32_t kRunsPerLook = 8;
 
 /// A run on each engine, in turns right after one another.
 struct EnginePair {
@@ -39,8 +45,10 @@ struct EnginePair {
   Duration other{};
 };
 
-/// On how many cores engines were timed.
-enum class TimedOn : std::uint8_t { kNothing, kOneCore, kSeveralCores };
+/// How runs take the device's cores: one, several cores for one run, or each a run of its own at
+/// the same time. Engines that are equally fast on one core may differ where others work beside it,
+/// since cores share caches.
+enum class TimedOn : std::uint8_t { kNothing, kOneCore, kSeveralCores, kEachCore };
 
 /// What time_pairs() gives.
 struct TimedPairs {
@@ -56,6 +64,9 @@ bool described_alike(const device::Executable& a, const device::Executable& b);
 /// True once `pairs` are enough: 21 in 20 ms, or 5 in 60 ms, or 3 in 400 ms, or 1 in 2 s; `spent`
 /// is all their time.
 bool is_enough(std::size_t pairs, Duration spent) noexcept;
+/// True where the median of so many pairs is so near to worth_a_change() that four times as many
+/// decide, within a second.
+bool is_close(std::span<const EnginePair> pairs);
 /// The median of other / first; 1 where there is no pair, or one that took no time.
 double median_ratio(std::span<const EnginePair> pairs);
 /// The other engine has to win by 3 percent: less is not worth a change.
@@ -76,7 +87,7 @@ struct EngineVerdict {
 
   /// For people: why this engine.
   std::string reason() const;
-  /// "onnxruntime 0.81 21 one": engine, ratio, pairs, and "one" or "several" cores where timed.
+  /// "onnxruntime 0.81 21 one": engine, ratio, pairs, and "one", "several" or "each" for timed_on.
   std::string text() const;
   /// Nothing for another text.
   static std::optional<EngineVerdict> parse(std::string_view text);
@@ -102,7 +113,10 @@ class EngineTrial {
   /// One run of the program, which both engines repeat.
   struct Run {
     std::vector<Input> inputs;
-    device::CoreSet cores;  ///< As trial_cores() gives them.
+    device::CoreSet cores;    ///< As trial_cores() gives them.
+    std::size_t at_once = 1;  ///< Runs at the same time, where each takes one core.
+
+    TimedOn kind() const noexcept;
   };
   struct Parts {
     std::shared_ptr<device::Device> device;
@@ -128,9 +142,9 @@ class EngineTrial {
   /// A run of the program begins, before over(). True once: for the run that has to hand its inputs
   /// to begin().
   bool note_run() noexcept;
-  /// A run begins, after over(), on one core or on several. True for one that has to hand its
-  /// inputs to begin(): the last of as many in a row as a further trial needs.
-  bool note_cores(bool several) noexcept;
+  /// `runs` of this kind have begun, after over(). True for those that have to hand the inputs of
+  /// the last one to begin(): the last of as many in a row as a further trial needs.
+  bool note_runs(TimedOn kind, std::uint32_t runs) noexcept;
   /// Starts the trial; nothing while one is under way. Where it cannot be made the log says why,
   /// and the engine in use stays.
   void begin(Run run);
@@ -146,8 +160,8 @@ class EngineTrial {
   struct Core;
   std::shared_ptr<Core> core_;
   std::atomic<std::uint32_t> runs_;  ///< Before the first trial.
-  /// In a row, on another number of cores than those timed.
-  std::atomic<std::uint32_t> on_others_{0};
+  /// In a row, of another kind than those timed.
+  std::atomic<std::uint32_t> others_{0};
   std::atomic<std::uint32_t> before_another_{kRunsBeforeAnother};
 };
 
@@ -156,9 +170,9 @@ class EngineTrial {
 /// leaves out those that others hold exclusively.
 device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) noexcept;
 
-/// Runs both executables in turns on the same inputs, which lie in other memory each time, as one
-/// more caller of the device, until is_enough(). A turn of runs below 1 ms is several of them. On
-/// one core where several are seldom idle together, or cannot be had. kCancelled once
+/// Runs both executables in turns on the same inputs, which lie in other memory each time, as
+/// further callers of the device, until is_enough(). A turn of runs below 1 ms is several of them.
+/// On one core where several are seldom idle together, or cannot be had. kCancelled once
 /// `stopped` says so, which is asked before each pair of turns.
 Result<TimedPairs> time_pairs(device::Device& device, const std::string& name,
                               const std::shared_ptr<device::Executable>& first,

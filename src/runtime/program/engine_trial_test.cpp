@@ -71,6 +71,19 @@ TEST(EngineTrial, ShortRunsHaveToWinByMore) {
   EXPECT_EQ(worth_a_change(pairs), 0.6);
 }
 
+TEST(EngineTrial, IsCloseWhereTheMedianIsNearToWhatDecides) {
+  const auto close = [](Duration first, Duration other) {
+    return is_close(std::vector<EnginePair>{{first, other}});
+  };
+  EXPECT_TRUE(close(microseconds(1000), microseconds(970)));
+  EXPECT_TRUE(close(microseconds(1000), microseconds(880)));
+  EXPECT_TRUE(close(microseconds(1000), microseconds(1060)));
+  EXPECT_FALSE(close(microseconds(1000), microseconds(870)));
+  EXPECT_FALSE(close(microseconds(1000), microseconds(1070)));
+  EXPECT_FALSE(close(microseconds(100), microseconds(97))) << "short ones have to win by more";
+  EXPECT_TRUE(close(microseconds(100), microseconds(62)));
+}
+
 TEST(EngineVerdict, IsReadAsItIsWritten) {
   const EngineVerdict verdict{"onnxruntime", 0.8125, 21};
   const auto read = EngineVerdict::parse(verdict.text());
@@ -81,13 +94,15 @@ TEST(EngineVerdict, IsReadAsItIsWritten) {
 }
 
 TEST(EngineVerdict, TellsOnHowManyCoresTheEnginesWereTimed) {
-  for (const TimedOn cores : {TimedOn::kOneCore, TimedOn::kSeveralCores}) {
+  for (const TimedOn cores : {TimedOn::kOneCore, TimedOn::kSeveralCores, TimedOn::kEachCore}) {
     const auto read = EngineVerdict::parse(EngineVerdict{"openvino", 0.5, 3, cores}.text());
     ASSERT_TRUE(read);
     EXPECT_EQ(read->timed_on, cores);
   }
   EXPECT_EQ((EngineVerdict{"openvino", 0.5, 3, TimedOn::kSeveralCores}.text()),
             "openvino 0.5000 3 several");
+  EXPECT_EQ((EngineVerdict{"openvino", 0.5, 3, TimedOn::kEachCore}.text()),
+            "openvino 0.5000 3 each");
 }
 
 TEST(EngineVerdict, OtherTextsAreNone) {
@@ -273,6 +288,87 @@ TEST(EngineTrial, AFurtherTrialDoesNotWaitForTheEndOfTheEngineThatLost) {
   EXPECT_EQ(bench.engine(), "a");
   bench.run_on(device::CoreSet::any(1), kRunsBeforeAnother);
   EXPECT_EQ(bench.engine(), "b");
+}
+
+/// Engine b is a little faster on one core, a where other cores work at the same time.
+struct BesideBench : Bench {
+  explicit BesideBench(Duration other = microseconds(360))
+      : Bench(microseconds(400), other, {}, config()) {
+    setup.device->run_times_at_once = {
+        {"", microseconds(450)}, {"a", microseconds(450)}, {"b", microseconds(500)}};
+  }
+  void run_beside(std::uint64_t jobs_of_others, std::uint32_t times) {
+    setup.device->jobs_of_others = jobs_of_others;
+    run(times);
+    wait();
+  }
+};
+
+TEST(EngineTrial, RunsBesideOthersAreTimedAtTheSameTime) {
+  BesideBench alone;
+  alone.run_beside(0, kRunsBeforeTrial);
+  EXPECT_EQ(alone.engine(), "b");
+  BesideBench beside;
+  beside.run_beside(1, kRunsBeforeTrial);
+  EXPECT_EQ(beside.engine(), "fake 1");
+  EXPECT_EQ(beside.setup.program.engine().why, "measured: 0.90 of the other's time");
+}
+
+TEST(EngineTrial, RunsThatComeToBeBesideOthersTimeTheEnginesAgain) {
+  BesideBench bench;
+  bench.run_beside(0, kRunsBeforeTrial);
+  EXPECT_EQ(bench.engine(), "b");
+  bench.run_beside(5, kRunsBeforeAnother - 1);
+  EXPECT_EQ(bench.engine(), "b");
+  bench.run_beside(5, 1);
+  EXPECT_EQ(bench.engine(), "a");
+  bench.run_beside(0, 8 * kRunsBeforeAnother);
+  EXPECT_EQ(bench.engine(), "b") << "each further trial needs eight times as many";
+}
+
+TEST(EngineTrial, OtherJobsDoNotTurnATrialThatWasClear) {
+  BesideBench bench(microseconds(300));
+  bench.run_beside(0, kRunsBeforeTrial);
+  bench.run_beside(5, 2 * kRunsBeforeAnother);
+  EXPECT_EQ(bench.engine(), "b");
+  EXPECT_EQ(bench.setup.device->prepared.size(), 2U) << "no further trial";
+}
+
+/// Two executables on a device, and a trial of them.
+struct PairsBench : Bench {
+  using Bench::Bench;
+  Result<TimedPairs> time(std::size_t at_once) {
+    device::PrepareOptions options;
+    options.engine = "b";
+    const auto first = setup.device->prepare({}, {});
+    const auto other = setup.device->prepare({}, options);
+    EngineTrial::Run run;
+    run.inputs = {{Shape{1, 4}, ByteVector(4 * sizeof(float))}};
+    run.cores = device::CoreSet::any(1);
+    run.at_once = at_once;
+    return time_pairs(*setup.device, "p", *first, *other, std::move(run), [] { return false; });
+  }
+};
+
+TEST(EngineTrial, AFailureAtTheSameTimeAsOthersEndsTheTrial) {
+  for (const std::size_t at_once : {1U, 2U}) {
+    PairsBench bench(microseconds(10), microseconds(5));
+    bench.setup.device->next_status = error(Code::kEngineFailed, "no");
+    const auto timed = bench.time(at_once);
+    ASSERT_FALSE(timed);
+    EXPECT_EQ(timed.error().code(), Code::kEngineFailed);
+  }
+}
+
+TEST(EngineTrial, ACloseTrialTakesFourTimesAsLongButAtMostASecond) {
+  const auto pairs_of = [](Duration first, Duration other) {
+    const auto timed = PairsBench(first, other).time(1);
+    return timed ? timed->pairs.size() : 0;
+  };
+  EXPECT_EQ(pairs_of(milliseconds(5), milliseconds(4)), 7U);
+  EXPECT_EQ(pairs_of(milliseconds(5), milliseconds(5)), 24U);
+  EXPECT_EQ(pairs_of(milliseconds(200), milliseconds(200)), 3U);
+  EXPECT_EQ(pairs_of(milliseconds(1000), milliseconds(1000)), 1U);
 }
 
 TEST(EngineTrial, ShapesOfAnotherSetThanTheFirstAreNotTimed) {

@@ -227,6 +227,9 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   std::map<std::string, Duration> run_times;
   /// The same for jobs on several cores, where these are to be told apart.
   std::map<std::string, Duration> wide_run_times;
+  /// The same for jobs on one core that are submitted, as those are that run at the same time.
+  std::map<std::string, Duration> run_times_at_once;
+  std::uint64_t jobs_of_others = 0;  ///< That run or wait, by its counters.
   /// The same for executables with open dimensions, where these are to be told apart.
   std::map<std::string, Duration> open_run_times;
   std::optional<Duration> open_run_time;  ///< On any engine that is not in open_run_times.
@@ -245,7 +248,7 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     auto [job, completion] = held.front();
     held.pop_front();
     if (status.ok()) status = compute(job);
-    completion->complete(status, record(job, status), released);
+    completion->complete(status, record(job, status, run_times_at_once), released);
     return completion;
   }
 
@@ -253,7 +256,7 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   device::Health health() const noexcept override { return device::Health::kGood; }
   const std::shared_ptr<Clock>& clock() const noexcept override { return clock_; }
   device::MemoryFigures memory() const override { return {0, 0, 0, used_}; }
-  device::DeviceCounters counters() const override { return {}; }
+  device::DeviceCounters counters() const override { return {.submitted = jobs_of_others}; }
   Result<std::shared_ptr<device::Buffer>> create_buffer(
       std::size_t size, const device::BufferOptions& options) override {
     return device::create_host_buffer(size, options);
@@ -322,7 +325,8 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     if (!next_status.ok()) return std::exchange(next_status, Status());
     return static_cast<FakeBindings&>(*job.bindings).compute();
   }
-  device::JobRecord record(const device::Submission& job, const Status& status) {
+  device::JobRecord record(const device::Submission& job, const Status& status,
+                           const std::map<std::string, Duration>& times = {}) {
     device::JobRecord r;
     r.id = ++jobs_;
     r.tag = job.tag;
@@ -330,7 +334,8 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
     r.code = status.code();
     r.queued = TimePoint(std::chrono::microseconds(10));
     r.started = TimePoint(std::chrono::microseconds(12));
-    r.ended = r.started + run_time(job);
+    const auto known = is_wide(job) ? times.end() : times.find(job.executable->engine().engine);
+    r.ended = r.started + (known == times.end() ? run_time(job) : known->second);
     return r;
   }
   static bool is_wide(const device::Submission& job) {
