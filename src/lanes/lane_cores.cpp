@@ -69,6 +69,17 @@ SureVector<LaneOccupant*> LaneCores::occupants(std::uint64_t core_bits) const {
   return found;
 }
 
+CpuBits LaneCores::cpus_to_leave(const LaneOccupant& run) const noexcept {
+  CpuBits cpus;
+  for (const Lane& lane : lanes_) {
+    if (lane.occupant == nullptr || lane.occupant == &run) continue;
+    if (const auto cpu = lane.occupant->cpu.number()) cpus[*cpu] = true;
+  }
+  const auto own = run.cpu.number();
+  if (!own || !cpus[*own]) cpus.reset();
+  return cpus;
+}
+
 bool LaneCores::Resident::has(const LanedExecutable* executable) const noexcept {
   return std::find(executables.begin(), executables.end(), executable) != executables.end();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/process/running_cpu.h"
 #include "base/reserve.h"
 #include "corelane/base/status.h"
 #include "corelane/device/arbiter.h"
@@ -23,6 +24,7 @@ class LaneCores {
 
   std::uint64_t all_bits() const noexcept { return all_bits_; }
   std::uint64_t idle_bits() const noexcept { return all_bits_ & ~busy_bits_; }
+  std::uint64_t busy_bits() const noexcept { return busy_bits_; }
   std::size_t busy_count() const noexcept {
     return static_cast<std::size_t>(std::popcount(busy_bits_));
   }
@@ -38,6 +40,8 @@ class LaneCores {
   void free(const LaneOccupant& occupant, Duration ran);
   /// What runs on one of these cores; each occupant once.
   SureVector<LaneOccupant*> occupants(std::uint64_t core_bits) const;
+  /// The CPUs on which the other occupants run, where the one of `run` is among them; else none.
+  CpuBits cpus_to_leave(const LaneOccupant& run) const noexcept;
 
   // Residences.
 

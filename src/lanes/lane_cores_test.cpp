@@ -2,6 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <latch>
+#include <thread>
+
+#include "base/process/cpus.h"
+#include "lanes/lane_job.h"
 
 namespace corelane::lanes {
 namespace {
@@ -117,6 +124,62 @@ TEST(LaneCores, JobsRunOnOwnCoresAndOnThoseWithoutAnOwner) {
   EXPECT_EQ(cores.owned_bits(), 0U);
   EXPECT_EQ(cores.allowed_bits(kB), 0b111U);
   EXPECT_TRUE(cores.check(CoreSet::any(3), kB).ok());
+}
+
+/// Two lanes shared a CPU for 4 to 10 ms after one was woken, while another was idle (issue 17).
+TEST(LaneCores, AThreadLeavesTheCpusOfOthersWhereOneOfThemIsItsOwn) {
+  const RunningCpu here = RunningCpu::of_this_thread();
+  if (!here.number()) GTEST_SKIP() << "this system does not tell on which CPU a thread runs";
+  LaneCores cores(3);
+  LaneOccupant one, other;
+  one.core_bits = 0b001;
+  other.core_bits = 0b110;
+  cores.occupy(one, {});
+  one.cpu = here;
+  EXPECT_TRUE(cores.cpus_to_leave(one).none()) << "it is the only one";
+  cores.occupy(other, {});
+  EXPECT_TRUE(cores.cpus_to_leave(one).none()) << "the other one runs on no CPU";
+  other.cpu = here;
+  EXPECT_EQ(cores.cpus_to_leave(one).count(), 1U);
+  EXPECT_EQ(cores.cpus_to_leave(other).count(), 1U);
+  cores.free(other, {});
+  EXPECT_TRUE(cores.cpus_to_leave(one).none()) << "it has left its cores";
+}
+
+void pin_to(std::size_t cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+TEST(LaneCores, AThreadOnACpuOfItsOwnStays) {
+  const std::vector<std::size_t> cpus = affine_cpus();
+  if (!RunningCpu::of_this_thread().number() || cpus.size() < 2)
+    GTEST_SKIP() << "CPUs are not told, or one";
+  LaneCores cores(2);
+  LaneOccupant one, other;
+  one.core_bits = 0b01;
+  other.core_bits = 0b10;
+  cores.occupy(one, {});
+  cores.occupy(other, {});
+  std::latch runs(1), seen(1);
+  std::thread second([&] {
+    pin_to(cpus[1]);
+    other.cpu = RunningCpu::of_this_thread();
+    runs.count_down();
+    seen.wait();
+  });
+  runs.wait();
+  std::thread([&] {
+    pin_to(cpus[0]);
+    one.cpu = RunningCpu::of_this_thread();
+    EXPECT_TRUE(cores.cpus_to_leave(one).none());
+    pin_to(cpus[1]);
+    EXPECT_TRUE(cores.cpus_to_leave(one).test(cpus[1]));
+  }).join();
+  seen.count_down();
+  second.join();
 }
 
 }  // namespace

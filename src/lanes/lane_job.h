@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/process/running_cpu.h"
 #include "base/reserve.h"
 #include "corelane/device/completion.h"
 #include "corelane/device/core_set.h"
@@ -55,6 +56,7 @@ struct LaneOccupant {
   std::uint64_t core_bits = 0;
   bool pinned = false;  ///< The other cores may be somebody else's: the engine does not choose.
   TimePoint started{};
+  RunningCpu cpu;  ///< Of the thread that runs it; to be read while it has its cores alone.
   LanedBindings* bound = nullptr;
   LanedJob* job = nullptr;         ///< Null for a blocking run.
   QueueAccount* origin = nullptr;  ///< Whose job it is.

@@ -129,13 +129,14 @@ void LaneScheduler::work(LaneWorkers::Worker& self) noexcept {
     if (std::shared_ptr<LanedJob> job = table_.run_next(clock_->now())) {
       watch(*job);
       note_ready();
-      const auto taken_cpus = workers_.begin_job(self, std::exchange(woken, false));
+      note_cpu(*job);
+      const CpuBits taken =
+          std::exchange(woken, false) ? table_.cores().cpus_to_leave(*job) : CpuBits();
       lock.unlock();
-      if (!taken_cpus.empty()) leave_cpus(taken_cpus);
+      if (taken.any()) leave_cpus(taken);
       const bool comes = execute(job, true);
       job.reset();  // May be the last reference to the device.
       lock.lock();
-      LaneWorkers::end_job(self);
       if (comes) workers_.looks();
     } else if (workers_.surplus(table_.abandoned_count())) {
       break;
@@ -145,12 +146,16 @@ void LaneScheduler::work(LaneWorkers::Worker& self) noexcept {
       const bool left_all = spin_for_job(gives_way);
       lock.lock();
       workers_.end_spin();
-      if (table_.any_ready())
+      woken = false;
+      if (table_.any_ready()) {
         workers_.give_way(false);  // Nobody came.
-      else if (!left_all)
-        woken = workers_.sleep(self, lock);
+      } else if (!left_all) {
+        workers_.sleep(self, lock);
+        woken = true;
+      }
     } else {
-      woken = workers_.sleep(self, lock);
+      workers_.sleep(self, lock);
+      woken = true;
     }
   }
   workers_.ended(self);
@@ -163,6 +168,7 @@ bool LaneScheduler::run_here(LanedJob& job) {
   {
     MutexLock lock(mutex_);
     if (!table_.run(job, clock_->now())) return false;
+    note_cpu(job);
     watch(job);
     note_ready();
   }
@@ -181,6 +187,7 @@ bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
       // A callback of the job may release the last reference of its user.
       const std::shared_ptr<LanedJob> keep = job.shared_from_this();
       table_.run(job, clock_->now());
+      note_cpu(job);
       watch(job);
       note_ready();
       lock.unlock();
@@ -257,6 +264,7 @@ std::optional<Status> LaneScheduler::try_run_here(QueueAccount& queue, LanedBind
   LaneOccupant self;
   self.bound = &bindings;
   self.started = clock_->now();
+  note_cpu(self);
   if (only_brief) {
     // An injected fault may take any time.
     if (fault_point_ != nullptr || submission.deadline <= self.started || !bindings.is_brief())

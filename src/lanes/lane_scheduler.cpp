@@ -7,6 +7,7 @@
 
 #include "base/guard.h"
 #include "base/later.h"
+#include "base/process/cpus.h"
 #include "corelane/base/log.h"
 #include "corelane/device/fault.h"
 #include "device/fence_watch.h"
@@ -25,11 +26,12 @@ constexpr Duration kGiveUpStep = std::chrono::milliseconds(50);
 }  // namespace
 
 LaneScheduler::LaneScheduler(std::size_t cores, const device::LaneOptions& options,
-                             bool event_driven, bool joins)
+                             bool event_driven, bool joins, bool on_cpus)
     : clock_(options.clock),
       fault_point_(options.fault_point),
       spin_(options.spin),
       event_driven_(event_driven),
+      finds_cpus_(on_cpus && process_cpus() > 1),
       cores_(cores),
       notifier_(std::make_shared<dispatch::CallbackThread>(clock_, "corelane-notify", "device")),
       observing_(std::make_shared<dispatch::DeliveryThread>(clock_, "corelane-observ", "device")),

@@ -40,8 +40,9 @@ class LanedBindings;
 /// fences would call.
 class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
  public:
+  /// `on_cpus`: the engine computes in the threads that run jobs.
   LaneScheduler(std::size_t cores, const device::LaneOptions& options, bool event_driven,
-                bool joins);
+                bool joins, bool on_cpus);
 
   const std::shared_ptr<Clock>& clock() const noexcept { return clock_; }
 
@@ -128,6 +129,12 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   std::thread start_worker(LaneWorkers::Worker& worker, Aftermath& after);
 
   // lane_run.cpp: the threads that run jobs, and the calls of the engine.
+  /// This thread is about to run it. Workers that are woken look, under the lock, where others run,
+  /// to find a CPU of their own: while all CPUs work, the kernel puts a thread that wakes up in the
+  /// line of any of them, and balances the lines some milliseconds later only.
+  void note_cpu(LaneOccupant& run) const noexcept {
+    if (finds_cpus_) run.cpu = RunningCpu::of_this_thread();
+  }
   /// In a callback of a job that a worker has run: the worker looks for a job when that returns.
   void promise_worker() noexcept CORELANE_REQUIRES(mutex_);
   bool spin_for_job(bool gives_way) noexcept;
@@ -149,6 +156,7 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   const std::shared_ptr<device::FaultPoint> fault_point_;
   const Duration spin_;
   const bool event_driven_;
+  const bool finds_cpus_;
   const std::size_t cores_;
   const std::shared_ptr<dispatch::CallbackThread> notifier_;
   const std::shared_ptr<dispatch::DeliveryThread> observing_;  ///< Calls observers.

@@ -164,6 +164,7 @@ std::vector<device::LeaseFigures> LaneTable::lease_figures() const {
 
 device::DeviceCounters LaneTable::counters() const {
   device::DeviceCounters counters = counters_;
+  counters.busy_cores = cores_.busy_bits();
   counters.busy = cores_.busy_times();
   return counters;
 }

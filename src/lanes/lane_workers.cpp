@@ -51,30 +51,17 @@ LaneWorkers::Worker* LaneWorkers::start(Aftermath& after) noexcept {
   }
 }
 
-SureVector<std::uint32_t> LaneWorkers::begin_job(Worker& self, bool woken) {
-  self.cpu = RunningCpu::of_this_thread();
-  SureVector<std::uint32_t> taken;
-  // One that goes on stays where it is: it may be the other one that came.
-  if (!woken || cpus_ < 2) return taken;
-  for (const auto& worker : workers_)
-    if (const auto cpu = worker->cpu.number(); cpu && worker.get() != &self) taken.push_back(*cpu);
-  const auto here = self.cpu.number();
-  if (!here || std::find(taken.begin(), taken.end(), *here) == taken.end()) taken.clear();
-  return taken;
-}
-
-bool LaneWorkers::sleep(Worker& self, MutexLock& lock) {
+void LaneWorkers::sleep(Worker& self, MutexLock& lock) {
   idle_.push_back(&self);
   // A wake-up without `called` is spurious.
   while (!self.called && !stop_) self.wake.wait(lock.native());
   if (self.called) {
     self.called = false;
     looks();
-    return true;
+  } else {
+    // Stopped while it slept: nobody may call it any more.
+    std::erase(idle_, &self);
   }
-  // Stopped while it slept: nobody may call it any more.
-  std::erase(idle_, &self);
-  return false;
 }
 
 void LaneWorkers::ended(Worker& self) noexcept {

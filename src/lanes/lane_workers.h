@@ -6,7 +6,6 @@
 #include <memory>
 #include <thread>
 
-#include "base/process/running_cpu.h"
 #include "base/reserve.h"
 #include "base/sync.h"
 #include "corelane/base/clock.h"
@@ -29,7 +28,6 @@ class LaneWorkers {
     std::condition_variable wake;
     bool called = false;  ///< Has been woken, and has not noticed yet.
     bool ended = true;    ///< Has no thread.
-    RunningCpu cpu;       ///< Of its thread; of no thread while it runs no job.
     std::thread thread;
   };
   /// Starts the thread of a worker; one that is not joinable where the system gives none.
@@ -50,14 +48,8 @@ class LaneWorkers {
   bool surplus(std::size_t abandoned) const noexcept {
     return stop_ || live_ > 2 * cores_ + abandoned;
   }
-  /// A worker begins to run a job, in its thread. CPUs that it has to leave first, see
-  /// leave_cpus(): those of other workers that run jobs, where one of them is on its own CPU and it
-  /// has been `woken` for this job. While all CPUs work, the kernel puts a thread that wakes up in
-  /// the line of any of them, and balances the lines some milliseconds later only.
-  SureVector<std::uint32_t> begin_job(Worker& self, bool woken);
-  static void end_job(Worker& self) noexcept { self.cpu = {}; }
-  /// Sleeps until called or stopped; then the worker looks for a job. True: it was woken.
-  bool sleep(Worker& self, MutexLock& lock);
+  /// Sleeps until called or stopped; then the worker looks for a job.
+  void sleep(Worker& self, MutexLock& lock);
   void ended(Worker& self) noexcept;
 
   /// True when none is there: a granted job that needs one would wait forever.

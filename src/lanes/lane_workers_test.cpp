@@ -1,11 +1,7 @@
 #include "lanes/lane_workers.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
-#include <atomic>
-
-#include "base/process/cpus.h"
 #include "lanes/aftermath.h"
 
 namespace corelane::lanes {
@@ -70,49 +66,6 @@ TEST(LaneWorkers, MoreThanTwoForEachCoreAndOneForEachAbandonedJobAreSurplus) {
   bench.pool.call(5, bench.after);
   EXPECT_TRUE(bench.pool.surplus(0));
   EXPECT_FALSE(bench.pool.surplus(1));
-}
-
-/// Two lanes shared a CPU for 4 to 10 ms after they were woken, while another CPU was idle (issue
-/// 17).
-TEST(LaneWorkers, AWokenWorkerLeavesTheCpusOfRunningOnesWhereItIsOnOneOfThem) {
-  WorkersBench bench(9);
-  bench.pool.call(3, bench.after);
-  LaneWorkers::Worker &one = *bench.started[0], &other = *bench.started[1];
-  EXPECT_TRUE(bench.pool.begin_job(one, true).empty()) << "it is the only one";
-  if (!one.cpu.number() || process_cpus() < 2) GTEST_SKIP() << "CPUs are not told, or one";
-  // The test plays all workers, in one thread: on one CPU.
-  EXPECT_TRUE(bench.pool.begin_job(other, false).empty()) << "it goes on";
-  const auto taken = bench.pool.begin_job(other, true);
-  ASSERT_EQ(taken.size(), 1U);
-  LaneWorkers::end_job(one);
-  EXPECT_TRUE(bench.pool.begin_job(other, true).empty()) << "the first one runs no job";
-}
-
-TEST(LaneWorkers, AWorkerOnACpuOfItsOwnStaysThere) {
-  const std::vector<std::size_t> cpus = affine_cpus();
-  if (cpus.size() < 2) GTEST_SKIP() << "this thread has one CPU";
-  WorkersBench bench(9);
-  bench.pool.call(2, bench.after);
-  std::atomic<bool> over{false}, begun{false};
-  const auto pin_to = [](std::size_t cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    ASSERT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
-  };
-  std::thread running([&] {
-    pin_to(cpus[0]);
-    EXPECT_TRUE(bench.pool.begin_job(*bench.started[0], true).empty());
-    begun = true;
-    while (!over) sched_yield();
-  });
-  std::thread([&] {
-    while (!begun) sched_yield();
-    pin_to(cpus[1]);
-    EXPECT_TRUE(bench.pool.begin_job(*bench.started[1], true).empty());
-  }).join();
-  over = true;
-  running.join();
 }
 
 }  // namespace

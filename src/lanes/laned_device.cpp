@@ -43,9 +43,9 @@ LanedDevice::LanedDevice(device::DeviceInfo info, std::shared_ptr<device::LaneEn
                          const device::LaneOptions& options)
     : info_(std::move(info)),
       engine_(std::move(engine)),
-      scheduler_(std::make_shared<LaneScheduler>(info_.cores.size(), options,
-                                                 engine_->event_driven(),
-                                                 info_.capabilities.multi_core_jobs)),
+      scheduler_(std::make_shared<LaneScheduler>(
+          info_.cores.size(), options, engine_->event_driven(), info_.capabilities.multi_core_jobs,
+          engine_->computes_in_caller())),
       ledger_(info_.instance, info_.memory_limit),
       leases_(options.lease, info_.instance, info_.cores.size(), options.clock) {
   engine_->set_log([weak = std::weak_ptr(scheduler_)](std::string line) {

@@ -152,8 +152,9 @@ struct DeviceCounters {
   std::uint64_t failed = 0;
   std::uint64_t abandoned = 0;
   std::uint64_t resets = 0;
-  std::uint64_t losses = 0;    ///< Of the whole device: see Health.
-  std::vector<Duration> busy;  ///< Per core.
+  std::uint64_t losses = 0;      ///< Of the whole device: see Health.
+  std::uint64_t busy_cores = 0;  ///< Bit i: core i runs a job now. 0 where the device does not say.
+  std::vector<Duration> busy;    ///< Per core.
 };
 
 /// A device that is open. Shared by shared_ptr; closed with the last one, after the jobs and the

@@ -138,6 +138,9 @@ class LaneEngine {
   virtual void set_log(std::function<void(std::string)> /*log*/) {}
   /// True: jobs take no thread; LaneRequest::start is called and completes on the clock. Constant.
   virtual bool event_driven() const noexcept { return false; }
+  /// True: LaneRequest::run() computes in the thread that calls it, so that jobs on two cores need
+  /// two CPUs. Constant.
+  virtual bool computes_in_caller() const noexcept { return false; }
 };
 
 }  // namespace corelane::device

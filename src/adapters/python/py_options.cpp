@@ -11,7 +11,6 @@
 #include "adapters/python/py_errors.h"
 #include "adapters/python/py_operators.h"
 #include "adapters/python/py_values.h"
-#include "base/fork.h"
 #include "base/trust/secure_environment.h"
 
 namespace corelane::python {
@@ -93,19 +92,14 @@ std::optional<bool> perf_from_alias() {
   return false;
 }
 
+/// As `threading` says; since the module was made.
+unsigned long main_thread = 0;
+
 /// True where the calling thread may be the one in which the interpreter calls signal handlers.
 bool may_be_interrupted() {
-  struct Main {
-    std::uint64_t fork_count;
-    unsigned long thread;
-  };
-  static std::optional<Main> main;  // Guarded by the interpreter's lock.
-  if (!main || main->fork_count != fork_count()) {
-    const nb::object thread = nb::module_::import_("threading").attr("main_thread")();
-    main = Main{fork_count(), nb::cast<unsigned long>(thread.attr("ident"))};
-  }
-  // Where another thread was the first to import `threading`, that one counts as the main one.
-  return main->thread == PyThread_get_thread_ident() || gettid() == getpid();
+  // In a forked child it is the thread that forked, the first one of the process. So it is where
+  // another thread was the first to import `threading`, and stands there as the main one.
+  return main_thread == PyThread_get_thread_ident() || gettid() == getpid();
 }
 
 }  // namespace
@@ -207,13 +201,15 @@ CallOptions read_call(nb::handle outputs, nb::handle terms) {
       };
     }
   }
-  // Without it Ctrl-C would wait for the end of the call. Of other threads none would end, and
-  // theirs may run in these threads, however long they take.
+  // Without it Ctrl-C would wait for the end of the call. It would end none of another thread, so
+  // that these may run in their threads, however long they take.
   if (!options.interrupted && may_be_interrupted()) options.interrupted = &interrupted;
   return options;
 }
 
 void bind_options(nb::module_& module) {
+  const nb::object threading = nb::module_::import_("threading");
+  main_thread = nb::cast<unsigned long>(threading.attr("main_thread")().attr("ident"));
   nb::class_<Terms>(module, "Terms")
       .def(nb::init<>())
       .def_rw("timeout_us", &Terms::timeout_us)

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <cstddef>
+#include <cstring>
 
 namespace corelane {
 namespace {
@@ -21,10 +22,15 @@ std::optional<std::ptrdiff_t> offset_of_cpu_id() noexcept {
   return *offset + kCpuId;
 }
 
+/// Found when the library is loaded: later, another thread might hold the loader's lock for long.
+const std::optional<std::ptrdiff_t> kOffset = offset_of_cpu_id();
+
+/// False where the system does not tell it, as on machines of more CPUs than a set has.
+bool get_affinity(cpu_set_t& set) noexcept { return sched_getaffinity(0, sizeof(set), &set) == 0; }
+
 }  // namespace
 
 RunningCpu RunningCpu::of_this_thread() noexcept {
-  static const std::optional<std::ptrdiff_t> kOffset = offset_of_cpu_id();
   RunningCpu cpu;
   if (kOffset) {
     const auto* const thread = static_cast<const std::byte*>(__builtin_thread_pointer());
@@ -39,14 +45,23 @@ std::optional<std::uint32_t> RunningCpu::number() const noexcept {
   return number < CPU_SETSIZE ? std::optional(number) : std::nullopt;
 }
 
-void leave_cpus(std::span<const std::uint32_t> numbers) noexcept {
-  cpu_set_t all;
-  if (sched_getaffinity(0, sizeof(all), &all) != 0) return;
-  cpu_set_t others = all;
-  for (const std::uint32_t number : numbers)
-    if (number < CPU_SETSIZE) CPU_CLR(number, &others);
-  if (CPU_COUNT(&others) == 0 || CPU_EQUAL(&others, &all)) return;
-  if (sched_setaffinity(0, sizeof(others), &others) == 0) sched_setaffinity(0, sizeof(all), &all);
+void leave_cpus(const CpuBits& cpus) noexcept {
+  static_assert(CpuBits().size() == CPU_SETSIZE);
+  cpu_set_t before;
+  if (!get_affinity(before)) return;
+  cpu_set_t others = before;
+  for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu)
+    if (cpus[cpu]) CPU_CLR(cpu, &others);
+  if (CPU_COUNT(&others) == 0 || CPU_EQUAL(&others, &before)) return;
+  if (sched_setaffinity(0, sizeof(others), &others) != 0) return;
+  // All CPUs stand for those of the control group, which may get more later. Where that gives more
+  // than before, the thread had an affinity of its own.
+  cpu_set_t every;
+  std::memset(&every, 0xff, sizeof(every));
+  cpu_set_t now;
+  const bool follows = sched_setaffinity(0, sizeof(every), &every) == 0 && get_affinity(now) &&
+                       CPU_EQUAL(&now, &before);
+  if (!follows) sched_setaffinity(0, sizeof(before), &before);
 }
 
 }  // namespace corelane

@@ -1,9 +1,9 @@
 /// On which CPU other threads of the process run, and a way off it.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <optional>
-#include <span>
 
 namespace corelane {
 
@@ -25,8 +25,13 @@ class RunningCpu {
   const volatile std::uint32_t* word_ = nullptr;
 };
 
-/// Moves the calling thread to another CPU than these, if its affinity has one; the affinity is as
-/// before afterwards. The kernel may move it again at once. Nothing where the system refuses it.
-void leave_cpus(std::span<const std::uint32_t> numbers) noexcept;
+/// By their numbers; as many as a cpu_set_t has.
+using CpuBits = std::bitset<1024>;
+
+/// Moves the calling thread to another CPU than these, if its affinity has one. The kernel chooses
+/// it, and may move the thread again at once. The affinity is as before afterwards, and follows the
+/// process's control group as before; only what another thread changes of it meanwhile is lost.
+/// Nothing where the system refuses it.
+void leave_cpus(const CpuBits& cpus) noexcept;
 
 }  // namespace corelane

@@ -48,23 +48,43 @@ TEST(RunningCpu, OtherThreadsSeeOnWhichCpuAThreadRuns) {
 TEST(RunningCpu, AThreadLeavesCpusAndKeepsItsAffinity) {
   const std::vector<std::size_t> cpus = affine_cpus();
   if (cpus.size() < 2) GTEST_SKIP() << "this thread has one CPU";
-  std::thread([&] {
-    std::vector<std::uint32_t> left;
-    for (const std::size_t cpu : cpus)
-      if (cpu != cpus.back()) left.push_back(static_cast<std::uint32_t>(cpu));
+  const auto leaves = [](std::size_t from, std::size_t to) {
+    CpuBits all_but_to;
+    for (const std::size_t cpu : affine_cpus()) all_but_to[cpu] = cpu != to;
+    CpuBits all_but_from;
+    for (const std::size_t cpu : affine_cpus()) all_but_from[cpu] = cpu != from;
     // The kernel may move it back before it looks: not each time.
-    bool moved = false;
-    for (int i = 0; i < 100 && !moved; ++i) {
-      leave_cpus(left);
-      moved = static_cast<std::size_t>(sched_getcpu()) == cpus.back();
+    for (int i = 0; i < 100; ++i) {
+      leave_cpus(all_but_from);
+      const bool there = static_cast<std::size_t>(sched_getcpu()) == from;
+      leave_cpus(all_but_to);
+      if (there && static_cast<std::size_t>(sched_getcpu()) == to) return true;
     }
-    EXPECT_TRUE(moved);
+    return false;
+  };
+  std::thread([&] {
+    EXPECT_TRUE(leaves(cpus.front(), cpus.back()));
     EXPECT_EQ(affine_cpus(), cpus);
-    // There is nowhere to go from these.
-    left.push_back(static_cast<std::uint32_t>(cpus.back()));
-    leave_cpus(left);
+    CpuBits all;
+    leave_cpus(all.set());
     leave_cpus({});
     EXPECT_EQ(affine_cpus(), cpus);
+  }).join();
+}
+
+TEST(RunningCpu, AThreadKeepsAnAffinityOfItsOwn) {
+  const std::vector<std::size_t> cpus = affine_cpus();
+  if (cpus.size() < 3) GTEST_SKIP() << "this thread has two CPUs at most";
+  std::thread([&] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpus[0], &set);
+    CPU_SET(cpus[1], &set);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+    CpuBits one;
+    one[cpus[0]] = true;
+    leave_cpus(one);
+    EXPECT_EQ(affine_cpus(), (std::vector<std::size_t>{cpus[0], cpus[1]}));
   }).join();
 }
 

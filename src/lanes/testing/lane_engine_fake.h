@@ -209,6 +209,7 @@ class FakeEngine final : public device::LaneEngine {
         state_, options.input_shapes.empty() ? Shape{1, 4} : options.input_shapes.front());
   }
   bool event_driven() const noexcept override { return state_->event_driven; }
+  bool computes_in_caller() const noexcept override { return true; }
 
  private:
   const std::shared_ptr<FakeEngineState> state_;

@@ -287,10 +287,13 @@ runtime::EngineTrial::Run ContextState::kind_of_run(const RunOptions& options) c
   if (device.capabilities.multi_core_jobs)
     run.cores = runtime::trial_cores(cores_of(options), device.cores.size());
   if (run.cores != device::CoreSet::any(1) || device.cores.size() < 2) return run;
-  // Its own job is not submitted yet.
-  const device::DeviceCounters counters = program_->device->counters();
-  const auto others = static_cast<std::size_t>(counters.submitted - counters.completed);
-  run.at_once = std::min({runtime::kMostAtOnce, device.cores.size(), others + 1});
+  // Its own job is not submitted yet. One that waits for the same core does not run beside it.
+  const device::CoreSet& asked = cores_of(options);
+  const bool fixed = asked.kind() == device::CoreSet::Kind::kMask;
+  const std::uint64_t others =
+      program_->device->counters().busy_cores & ~(fixed ? asked.bits() : 0);
+  run.at_once = std::min({runtime::kMostAtOnce, device.cores.size(),
+                          static_cast<std::size_t>(std::popcount(others)) + 1});
   return run;
 }
 
@@ -311,7 +314,7 @@ void ContextState::note_run(const RunOptions& options) noexcept {
   runtime::EngineTrial* const trial = set.trial();
   const bool timed = trial == nullptr || trial->over();
   if (timed) note_shapes(options);
-  if (trial == nullptr || !options.wait.empty()) return;
+  if (trial == nullptr || !options.wait.empty() || !trial->is_of_this_process()) return;
   // A trial compares what was prepared first: neither a static form nor another set of shapes.
   if (!on_first_entry_) return;
   if (!timed) {

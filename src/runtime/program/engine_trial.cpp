@@ -133,7 +133,7 @@ class Contender {
     std::vector<std::shared_ptr<device::Completion>> running;
     running.reserve(jobs_.size());
     for (const device::Submission& job : jobs_) {
-      auto completion = queue.submit(job);
+      auto completion = no_throw("a run", [&] { return queue.submit(job); });
       if (!completion) {
         status = completion.error();
         break;
@@ -316,6 +316,7 @@ Result<std::vector<EnginePair>> time_on(const device::CoreSet& cores, std::size_
   bool close = false;
   const auto decides = [&] {
     const Duration timed = spent() - warm;
+    if (pairs.size() >= kMostPairs) return true;
     if (close)
       return timed >= kMostForClose ||
              is_enough(pairs.size() / kMoreForClose, timed / kMoreForClose);
@@ -352,9 +353,14 @@ Result<TimedPairs> time_pairs(device::Device& device, const std::string& name,
     const Code code = pairs.error().code();
     if (code != Code::kBusy && code != Code::kOutOfCores) return error(pairs.error());
   }
-  CORELANE_ASSIGN(auto pairs,
-                  time_on(one, run.at_once, device, name, first, other, inputs, stopped));
-  return TimedPairs{std::move(pairs), run.at_once > 1 ? TimedOn::kEachCore : TimedOn::kOneCore};
+  if (run.at_once > 1 && run.cores == one) {
+    auto pairs = time_on(one, run.at_once, device, name, first, other, inputs, stopped);
+    if (pairs) return TimedPairs{std::move(*pairs), TimedOn::kEachCore};
+    // Where a device lets few jobs wait, one of them may have room.
+    if (pairs.error().code() != Code::kBusy) return error(pairs.error());
+  }
+  CORELANE_ASSIGN(auto pairs, time_on(one, 1, device, name, first, other, inputs, stopped));
+  return TimedPairs{std::move(pairs), TimedOn::kOneCore};
 }
 
 /// Shared with the thread: a callback of the log may drop the last reference to the program there.
@@ -490,8 +496,7 @@ EngineTrial::~EngineTrial() {
 bool EngineTrial::note_run() noexcept {
   // The count stops where it has done its work, so that it never wraps.
   if (runs_.load(std::memory_order_relaxed) >= kRunsBeforeTrial) return false;
-  return runs_.fetch_add(1, std::memory_order_relaxed) + 1 == kRunsBeforeTrial &&
-         core_->made_in == fork_count();
+  return runs_.fetch_add(1, std::memory_order_relaxed) + 1 == kRunsBeforeTrial;
 }
 
 bool EngineTrial::note_runs(TimedOn kind, std::uint32_t runs) noexcept {
@@ -507,7 +512,7 @@ bool EngineTrial::note_runs(TimedOn kind, std::uint32_t runs) noexcept {
       before_another_.load(std::memory_order_relaxed))
     return false;
   others_.store(0, std::memory_order_relaxed);
-  return core_->made_in == fork_count();
+  return true;
 }
 
 void EngineTrial::begin(Run run) {
@@ -543,6 +548,8 @@ void EngineTrial::give_up(const Status& why) noexcept {
   log::debug("runtime", "program '{}': its engines are not timed: {}", core_->parts.name,
              text_or_none([&] { return why.to_string(); }));
 }
+
+bool EngineTrial::is_of_this_process() const noexcept { return core_->made_in == fork_count(); }
 
 bool EngineTrial::over() const noexcept { return core_->over.load(std::memory_order_acquire); }
 

@@ -99,7 +99,7 @@ std::string trial_tag(const device::DeviceInfo& info);
 /// True where engines are timed: CORELANE_TIME_ENGINES may switch it off for the process.
 bool engines_are_timed(bool wanted);
 
-/// The trials of a program: one, and others where its runs take another number of cores later. Each
+/// The trials of a program: one, and others where its runs take the cores otherwise later. Each
 /// is made in a thread that lives while it lasts, and for some seconds more: until no context uses
 /// the engine that lost, whose memory then goes back to the system. Any thread. The end of this
 /// object waits for the engine's call that is under way.
@@ -139,11 +139,13 @@ class EngineTrial {
   EngineTrial(const EngineTrial&) = delete;
   EngineTrial& operator=(const EngineTrial&) = delete;
 
+  /// False in a forked child: its runs are not noted, since the thread is the parent's.
+  bool is_of_this_process() const noexcept;
   /// A run of the program begins, before over(). True once: for the run that has to hand its inputs
   /// to begin().
   bool note_run() noexcept;
-  /// `runs` of this kind have begun, after over(). True for those that have to hand the inputs of
-  /// the last one to begin(): the last of as many in a row as a further trial needs.
+  /// `runs` of this kind have begun, after over(). True where they make up as many in a row as a
+  /// further trial needs: the inputs of the last one are handed to begin().
   bool note_runs(TimedOn kind, std::uint32_t runs) noexcept;
   /// Starts the trial; nothing while one is under way. Where it cannot be made the log says why,
   /// and the engine in use stays.

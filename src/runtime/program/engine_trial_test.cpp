@@ -297,9 +297,9 @@ struct BesideBench : Bench {
     setup.device->run_times_at_once = {
         {"", microseconds(450)}, {"a", microseconds(450)}, {"b", microseconds(500)}};
   }
-  void run_beside(std::uint64_t jobs_of_others, std::uint32_t times) {
-    setup.device->jobs_of_others = jobs_of_others;
-    run(times);
+  void run_beside(std::uint64_t busy_cores, std::uint32_t times, const RunOptions& options = {}) {
+    setup.device->busy_cores = busy_cores;
+    for (std::uint32_t i = 0; i < times; ++i) ASSERT_TRUE(context.run(options).ok());
     wait();
   }
 };
@@ -314,13 +314,23 @@ TEST(EngineTrial, RunsBesideOthersAreTimedAtTheSameTime) {
   EXPECT_EQ(beside.setup.program.engine().why, "measured: 0.90 of the other's time");
 }
 
+TEST(EngineTrial, ARunThatWaitsForItsCoreIsNotBesideTheOneThatHasIt) {
+  RunOptions options;
+  options.cores = device::CoreSet::of({0});
+  BesideBench waits, beside;
+  waits.run_beside(0b001, kRunsBeforeTrial, options);
+  EXPECT_EQ(waits.engine(), "b");
+  beside.run_beside(0b100, kRunsBeforeTrial, options);
+  EXPECT_EQ(beside.engine(), "fake 1");
+}
+
 TEST(EngineTrial, RunsThatComeToBeBesideOthersTimeTheEnginesAgain) {
   BesideBench bench;
   bench.run_beside(0, kRunsBeforeTrial);
   EXPECT_EQ(bench.engine(), "b");
-  bench.run_beside(5, kRunsBeforeAnother - 1);
+  bench.run_beside(0b101, kRunsBeforeAnother - 1);
   EXPECT_EQ(bench.engine(), "b");
-  bench.run_beside(5, 1);
+  bench.run_beside(0b101, 1);
   EXPECT_EQ(bench.engine(), "a");
   bench.run_beside(0, 8 * kRunsBeforeAnother);
   EXPECT_EQ(bench.engine(), "b") << "each further trial needs eight times as many";
@@ -329,7 +339,7 @@ TEST(EngineTrial, RunsThatComeToBeBesideOthersTimeTheEnginesAgain) {
 TEST(EngineTrial, OtherJobsDoNotTurnATrialThatWasClear) {
   BesideBench bench(microseconds(300));
   bench.run_beside(0, kRunsBeforeTrial);
-  bench.run_beside(5, 2 * kRunsBeforeAnother);
+  bench.run_beside(0b101, 2 * kRunsBeforeAnother);
   EXPECT_EQ(bench.engine(), "b");
   EXPECT_EQ(bench.setup.device->prepared.size(), 2U) << "no further trial";
 }
@@ -358,6 +368,51 @@ TEST(EngineTrial, AFailureAtTheSameTimeAsOthersEndsTheTrial) {
     ASSERT_FALSE(timed);
     EXPECT_EQ(timed.error().code(), Code::kEngineFailed);
   }
+}
+
+TEST(EngineTrial, RunsAtOnceAreAllSubmittedBeforeOneIsWaitedFor) {
+  for (const std::size_t at_once : {1U, 2U, 4U}) {
+    PairsBench bench(microseconds(10), microseconds(5));
+    ASSERT_TRUE(bench.time(at_once));
+    EXPECT_EQ(bench.setup.device->most_not_awaited, at_once == 1 ? 0 : static_cast<int>(at_once))
+        << "one alone is run, not submitted";
+    EXPECT_EQ(*bench.setup.device->not_awaited, 0);
+  }
+}
+
+TEST(EngineTrial, WhereASubmissionThrowsTheOthersHaveEndedBeforeTheirInputsGo) {
+  PairsBench bench(microseconds(10), microseconds(5));
+  int submitted = 0;
+  bench.setup.device->on_submit = [&] {
+    if (++submitted == 3) throw std::bad_alloc();
+  };
+  const auto timed = bench.time(4);
+  ASSERT_FALSE(timed);
+  EXPECT_EQ(timed.error().code(), Code::kOutOfMemory);
+  EXPECT_EQ(bench.setup.device->most_not_awaited, 2);
+  EXPECT_EQ(*bench.setup.device->not_awaited, 0);
+}
+
+TEST(EngineTrial, WhereFewJobsMayWaitOneIsTimedAlone) {
+  PairsBench bench(microseconds(10), microseconds(5));
+  bench.setup.device->refuses_second = true;
+  const auto timed = bench.time(2);
+  ASSERT_TRUE(timed) << timed.error().to_string();
+  EXPECT_EQ(timed->on, TimedOn::kOneCore);
+  EXPECT_EQ(*bench.setup.device->not_awaited, 0);
+}
+
+TEST(EngineTrial, InAForkedChildTheDeviceIsNotAskedForItsJobs) {
+  BesideBench bench;
+  bench.run_beside(0, kRunsBeforeTrial);
+  GTEST_FLAG_SET(death_test_style, "fast");
+  bench.setup.device->on_counters = [] { std::_Exit(1); };
+  EXPECT_EXIT(
+      {
+        for (std::uint32_t i = 0; i < 2 * kRunsPerLook; ++i) (void)bench.context.run();
+        std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 TEST(EngineTrial, ACloseTrialTakesFourTimesAsLongButAtMostASecond) {

@@ -51,7 +51,10 @@ class FakeCompletion final : public device::Completion {
     changed_.wait(lock, [&] { return done_; });
     return true;
   }
-  bool wait_released(TimePoint) override { return released(); }
+  bool wait_released(TimePoint) override {
+    if (awaited) std::exchange(awaited, nullptr)();
+    return released();
+  }
   Status status() const override { return locked(status_); }
   device::JobRecord record() const override { return locked(record_); }
   bool cancel() override { return waits_for_cores; }
@@ -79,6 +82,7 @@ class FakeCompletion final : public device::Completion {
     for (const auto& f : callbacks) f(*this);
   }
   bool waits_for_cores = false;
+  std::function<void()> awaited;  ///< Called by the first wait_released().
   void release() {
     const std::lock_guard lock(mutex_);
     released_ = true;
@@ -229,7 +233,13 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   std::map<std::string, Duration> wide_run_times;
   /// The same for jobs on one core that are submitted, as those are that run at the same time.
   std::map<std::string, Duration> run_times_at_once;
-  std::uint64_t jobs_of_others = 0;  ///< That run or wait, by its counters.
+  std::uint64_t busy_cores = 0;     ///< By its counters.
+  std::function<void()> on_submit;  ///< Called first by every submit(); may throw.
+  bool refuses_second = false;      ///< A job is kBusy while one is in `not_awaited`.
+  std::function<void()> on_counters;
+  /// Submitted jobs whose release nobody has waited for, and the most of them.
+  std::shared_ptr<std::atomic<int>> not_awaited = std::make_shared<std::atomic<int>>(0);
+  int most_not_awaited = 0;
   /// The same for executables with open dimensions, where these are to be told apart.
   std::map<std::string, Duration> open_run_times;
   std::optional<Duration> open_run_time;  ///< On any engine that is not in open_run_times.
@@ -256,7 +266,10 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   device::Health health() const noexcept override { return device::Health::kGood; }
   const std::shared_ptr<Clock>& clock() const noexcept override { return clock_; }
   device::MemoryFigures memory() const override { return {0, 0, 0, used_}; }
-  device::DeviceCounters counters() const override { return {.submitted = jobs_of_others}; }
+  device::DeviceCounters counters() const override {
+    if (on_counters) on_counters();
+    return {.busy_cores = busy_cores};
+  }
   Result<std::shared_ptr<device::Buffer>> create_buffer(
       std::size_t size, const device::BufferOptions& options) override {
     return device::create_host_buffer(size, options);
@@ -374,8 +387,12 @@ class FakeQueue final : public device::Queue {
   explicit FakeQueue(std::shared_ptr<FakeDevice> device) : device_(std::move(device)) {}
   Result<std::shared_ptr<device::Completion>> submit(const device::Submission& job) override {
     const std::lock_guard lock(device_->run_mutex);
+    if (device_->on_submit) device_->on_submit();
+    if (device_->refuses_second && *device_->not_awaited > 0) return error(Code::kBusy, "fake");
     device_->last = job;
     auto completion = std::make_shared<FakeCompletion>();
+    completion->awaited = [count = device_->not_awaited] { --*count; };
+    device_->most_not_awaited = std::max(device_->most_not_awaited, ++*device_->not_awaited);
     if (device_->config.wide_jobs_wait && FakeDevice::is_wide(job)) {
       completion->waits_for_cores = true;
       return completion;

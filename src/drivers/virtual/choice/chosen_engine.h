@@ -32,6 +32,7 @@ class ChosenEngine final : public device::LaneEngine {
   /// Refused by both engines: the first engine's failure, with the second one's as its cause.
   Result<std::shared_ptr<device::LaneProgram>> prepare(
       const device::Image& image, const device::PrepareOptions& options) override;
+  bool computes_in_caller() const noexcept override { return true; }
 
  private:
   using Prepared = Result<std::shared_ptr<device::LaneProgram>>;
