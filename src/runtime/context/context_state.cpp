@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/guard.h"
@@ -286,7 +287,7 @@ runtime::EngineTrial::Run ContextState::kind_of_run(const RunOptions& options) c
   if (activation_ != nullptr) return run;
   if (device.capabilities.multi_core_jobs)
     run.cores = runtime::trial_cores(cores_of(options), device.cores.size());
-  if (run.cores != device::CoreSet::any(1) || device.cores.size() < 2) return run;
+  if (run.kind() == runtime::TimedOn::kSeveralCores || device.cores.size() < 2) return run;
   // Its own job is not submitted yet. One that waits for the same core does not run beside it.
   const device::CoreSet& asked = cores_of(options);
   const bool fixed = asked.kind() == device::CoreSet::Kind::kMask;
@@ -294,6 +295,9 @@ runtime::EngineTrial::Run ContextState::kind_of_run(const RunOptions& options) c
       program_->device->counters().busy_cores & ~(fixed ? asked.bits() : 0);
   run.at_once = std::min({runtime::kMostAtOnce, device.cores.size(),
                           static_cast<std::size_t>(std::popcount(others)) + 1});
+  // Not on further cores, for which there may be no CPU.
+  if (fixed && run.at_once > 1)
+    run.cores = device::CoreSet::any_of(device::CoreSet::mask(others | asked.bits()));
   return run;
 }
 

@@ -60,6 +60,10 @@ constexpr std::uint32_t kMostBeforeAnother = 4096;
 /// For runs shorter than this the cost of a hand-over between threads may decide the trial.
 constexpr Duration kShort = std::chrono::microseconds(200);
 
+bool takes_one(const device::CoreSet& cores) noexcept {
+  return cores.kind() != device::CoreSet::Kind::kPlatform && cores.count() == 1;
+}
+
 /// An executable to be run again and again, on several cores at the same time where that is asked
 /// for. Its inputs lie in other memory at each run, as those of most users do: engines differ in
 /// what that costs them.
@@ -120,8 +124,8 @@ class Contender {
       CORELANE_TRY(run_at_once(queue, total));
     } else {
       device::JobRecord record;
-      CORELANE_TRY(jobs_[0].cores == device::CoreSet::any(1) ? queue.run(jobs_[0], &record)
-                                                             : run_on_several(queue, record));
+      CORELANE_TRY(takes_one(jobs_[0].cores) ? queue.run(jobs_[0], &record)
+                                             : run_on_several(queue, record));
       total += record.ended - record.started;
     }
     return total / static_cast<Duration::rep>(jobs_.size());
@@ -289,7 +293,7 @@ device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) no
 }
 
 TimedOn EngineTrial::Run::kind() const noexcept {
-  if (cores != device::CoreSet::any(1)) return TimedOn::kSeveralCores;
+  if (!takes_one(cores)) return TimedOn::kSeveralCores;
   return at_once > 1 ? TimedOn::kEachCore : TimedOn::kOneCore;
 }
 
@@ -346,20 +350,16 @@ Result<TimedPairs> time_pairs(device::Device& device, const std::string& name,
                               const std::shared_ptr<device::Executable>& other,
                               EngineTrial::Run run, const std::function<bool()>& stopped) {
   Contender::Inputs inputs = {run.inputs, std::move(run.inputs)};
-  const device::CoreSet one = device::CoreSet::any(1);
-  if (run.cores != one) {
-    auto pairs = time_on(run.cores, 1, device, name, first, other, inputs, stopped);
-    if (pairs) return TimedPairs{std::move(*pairs), TimedOn::kSeveralCores};
+  if (const TimedOn kind = run.kind(); kind != TimedOn::kOneCore) {
+    const std::size_t at_once = kind == TimedOn::kEachCore ? run.at_once : 1;
+    auto pairs = time_on(run.cores, at_once, device, name, first, other, inputs, stopped);
+    if (pairs) return TimedPairs{std::move(*pairs), kind};
+    // Several cores are never idle together, or the device lets few jobs wait.
     const Code code = pairs.error().code();
     if (code != Code::kBusy && code != Code::kOutOfCores) return error(pairs.error());
   }
-  if (run.at_once > 1 && run.cores == one) {
-    auto pairs = time_on(one, run.at_once, device, name, first, other, inputs, stopped);
-    if (pairs) return TimedPairs{std::move(*pairs), TimedOn::kEachCore};
-    // Where a device lets few jobs wait, one of them may have room.
-    if (pairs.error().code() != Code::kBusy) return error(pairs.error());
-  }
-  CORELANE_ASSIGN(auto pairs, time_on(one, 1, device, name, first, other, inputs, stopped));
+  CORELANE_ASSIGN(auto pairs,
+                  time_on(device::CoreSet::any(1), 1, device, name, first, other, inputs, stopped));
   return TimedPairs{std::move(pairs), TimedOn::kOneCore};
 }
 

@@ -113,7 +113,7 @@ class EngineTrial {
   /// One run of the program, which both engines repeat.
   struct Run {
     std::vector<Input> inputs;
-    device::CoreSet cores;    ///< As trial_cores() gives them.
+    device::CoreSet cores;    ///< As trial_cores() gives them, or those at work for runs at once.
     std::size_t at_once = 1;  ///< Runs at the same time, where each takes one core.
 
     TimedOn kind() const noexcept;

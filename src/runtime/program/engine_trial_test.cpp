@@ -320,8 +320,13 @@ TEST(EngineTrial, ARunThatWaitsForItsCoreIsNotBesideTheOneThatHasIt) {
   BesideBench waits, beside;
   waits.run_beside(0b001, kRunsBeforeTrial, options);
   EXPECT_EQ(waits.engine(), "b");
+  std::vector<device::CoreSet> asked;
+  beside.setup.device->on_submit = [&] { asked.push_back(beside.setup.device->last.cores); };
   beside.run_beside(0b100, kRunsBeforeTrial, options);
   EXPECT_EQ(beside.engine(), "fake 1");
+  ASSERT_GT(asked.size(), 2U);
+  EXPECT_EQ(asked.back(), device::CoreSet::any_of(device::CoreSet::of({0, 2})))
+      << "on the cores at work";
 }
 
 TEST(EngineTrial, RunsThatComeToBeBesideOthersTimeTheEnginesAgain) {
