@@ -210,6 +210,7 @@ void LaneTable::vacate(const LaneOccupant& occupant, Duration ran) {
 void LaneTable::grant(const std::shared_ptr<LanedJob>& job, std::uint64_t core_bits,
                       TimePoint now) {
   job->core_bits = core_bits;
+  job->cpu = {};  // Of a request that was lost: its thread may have ended.
   occupy(*job, now, job->executable().average_run);
   advance(job->progress_, JobState::kGranted);
   if (event_driven_) {

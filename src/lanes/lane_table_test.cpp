@@ -234,6 +234,20 @@ TEST(LaneTable, JobThatTheEngineLostEndsWhereOthersHaveItsCoresByNow) {
   EXPECT_EQ(job->status().code(), Code::kOutOfCores);
 }
 
+TEST(LaneTable, JobThatTheEngineLostRunsOnNoCpuUntilAnotherThreadHasIt) {
+  Bench bench(1);
+  const auto job = bench.submit();
+  bench.run_all();
+  EXPECT_EQ(bench.table.counters().busy_cores, 1U);
+  job->cpu = RunningCpu::of_this_thread();
+  bench.returns(*job, Bench::lost());
+  ASSERT_TRUE(bench.table.is(*job, JobState::kGranted));
+  EXPECT_FALSE(job->cpu.number());
+  bench.run_all();
+  bench.returns(*job);
+  EXPECT_EQ(bench.table.counters().busy_cores, 0U);
+}
+
 TEST(LaneTable, JobThatTheEngineLostGoesBackBeforeLaterOnesOnce) {
   Bench bench(1);
   const auto first = bench.submit();

@@ -153,7 +153,7 @@ struct DeviceCounters {
   std::uint64_t abandoned = 0;
   std::uint64_t resets = 0;
   std::uint64_t losses = 0;      ///< Of the whole device: see Health.
-  std::uint64_t busy_cores = 0;  ///< Bit i: core i runs a job now. 0 where the device does not say.
+  std::uint64_t busy_cores = 0;  ///< Bit i: core i has a job now. 0 where the device does not say.
   std::vector<Duration> busy;    ///< Per core.
 };
 

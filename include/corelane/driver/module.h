@@ -94,7 +94,7 @@ struct DriverModule {
 };
 
 /// Version of the tree, revision of these headers, and compiler (its ABI and standard library).
-#define CORELANE_DRIVER_BUILD CORELANE_VERSION_STRING "/7/" __VERSION__
+#define CORELANE_DRIVER_BUILD CORELANE_VERSION_STRING "/8/" __VERSION__
 
 using DriverModuleEntry = const DriverModule* (*)();
 inline constexpr const char* kDriverModuleSymbol = "corelane_driver_module_v1";

@@ -29,9 +29,9 @@ class RunningCpu {
 using CpuBits = std::bitset<1024>;
 
 /// Moves the calling thread to another CPU than these, if its affinity has one. The kernel chooses
-/// it, and may move the thread again at once. The affinity is as before afterwards, and follows the
-/// process's control group as before; only what another thread changes of it meanwhile is lost.
-/// Nothing where the system refuses it.
+/// it, and may move the thread again at once. The affinity is as before afterwards; one that has
+/// all CPUs of the process's control group follows that if it changes later. What another thread
+/// changes of it meanwhile is lost. Nothing where the system refuses it.
 void leave_cpus(const CpuBits& cpus) noexcept;
 
 }  // namespace corelane

@@ -3,6 +3,7 @@
 
 #include "drivers/virtual/engine/engine_identity.h"
 #include "drivers/virtual/test_programs.h"
+#include "drivers/virtual/virtual_engine.h"
 
 // Images that the virtual NPU takes or refuses, and the pre-compiled form.
 namespace corelane::drivers::virtual_npu {
@@ -10,6 +11,16 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+/// Else lanes would not look for CPUs of their own.
+TEST(VirtualDevice, ItsEngineComputesInTheThreadThatRunsAJob) {
+  device::OpenRequest request;
+  request.clock = real_clock();
+  request.info.cores.resize(2);
+  const auto opened = open_virtual_engine(request);
+  ASSERT_TRUE(opened) << opened.error().to_string();
+  EXPECT_TRUE(opened->engine->computes_in_caller());
+}
 
 TEST(VirtualImage, StringsAreRefusedByName) {
   const std::string bytes = NetworkBuilder()

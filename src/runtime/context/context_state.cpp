@@ -290,14 +290,17 @@ runtime::EngineTrial::Run ContextState::kind_of_run(const RunOptions& options) c
   if (run.kind() == runtime::TimedOn::kSeveralCores || device.cores.size() < 2) return run;
   // Its own job is not submitted yet. One that waits for the same core does not run beside it.
   const device::CoreSet& asked = cores_of(options);
-  const bool fixed = asked.kind() == device::CoreSet::Kind::kMask;
-  const std::uint64_t others =
-      program_->device->counters().busy_cores & ~(fixed ? asked.bits() : 0);
+  const std::uint64_t busy = program_->device->counters().busy_cores;
+  const std::uint64_t idle =
+      device::CoreSet::first(device.cores.size()).bits() & asked.among() & ~busy;
+  // Of those it may choose from, one.
+  const std::uint64_t own = asked.is_mask() ? asked.bits() : idle & (~idle + 1);
+  const std::uint64_t others = busy & ~own;
+  if (others == 0) return run;
   run.at_once = std::min({runtime::kMostAtOnce, device.cores.size(),
                           static_cast<std::size_t>(std::popcount(others)) + 1});
   // Not on further cores, for which there may be no CPU.
-  if (fixed && run.at_once > 1)
-    run.cores = device::CoreSet::any_of(device::CoreSet::mask(others | asked.bits()));
+  run.cores = device::CoreSet::any_of(device::CoreSet::mask(others | own));
   return run;
 }
 
@@ -316,9 +319,10 @@ Result<runtime::EngineTrial::Run> ContextState::copy_of_run(const RunOptions& op
 void ContextState::note_run(const RunOptions& options) noexcept {
   const runtime::ExecutableSet& set = *program_->executables;
   runtime::EngineTrial* const trial = set.trial();
+  if (trial != nullptr && !trial->is_of_this_process()) return;
   const bool timed = trial == nullptr || trial->over();
   if (timed) note_shapes(options);
-  if (trial == nullptr || !options.wait.empty() || !trial->is_of_this_process()) return;
+  if (trial == nullptr || !options.wait.empty()) return;
   // A trial compares what was prepared first: neither a static form nor another set of shapes.
   if (!on_first_entry_) return;
   if (!timed) {

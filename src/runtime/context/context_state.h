@@ -112,7 +112,7 @@ struct ContextState {
   /// this run where it is time for one and no fence guards them.
   void note_run(const RunOptions& options) noexcept;
   void note_shapes(const RunOptions& options) noexcept;
-  /// A trial for the run that begins, without inputs. Asks the device for its other jobs.
+  /// A trial for the run that begins, without inputs. Asks the device which cores are busy.
   runtime::EngineTrial::Run kind_of_run(const RunOptions& options) const;
   /// The content of the inputs as they are bound, and the cores for a trial of this run.
   Result<runtime::EngineTrial::Run> copy_of_run(const RunOptions& options) const;

@@ -60,9 +60,7 @@ constexpr std::uint32_t kMostBeforeAnother = 4096;
 /// For runs shorter than this the cost of a hand-over between threads may decide the trial.
 constexpr Duration kShort = std::chrono::microseconds(200);
 
-bool takes_one(const device::CoreSet& cores) noexcept {
-  return cores.kind() != device::CoreSet::Kind::kPlatform && cores.count() == 1;
-}
+bool takes_one(const device::CoreSet& cores) noexcept { return cores.count() == 1; }
 
 /// An executable to be run again and again, on several cores at the same time where that is asked
 /// for. Its inputs lie in other memory at each run, as those of most users do: engines differ in
@@ -358,8 +356,8 @@ Result<TimedPairs> time_pairs(device::Device& device, const std::string& name,
     const Code code = pairs.error().code();
     if (code != Code::kBusy && code != Code::kOutOfCores) return error(pairs.error());
   }
-  CORELANE_ASSIGN(auto pairs,
-                  time_on(device::CoreSet::any(1), 1, device, name, first, other, inputs, stopped));
+  const device::CoreSet one = takes_one(run.cores) ? run.cores : device::CoreSet::any(1);
+  CORELANE_ASSIGN(auto pairs, time_on(one, 1, device, name, first, other, inputs, stopped));
   return TimedPairs{std::move(pairs), TimedOn::kOneCore};
 }
 

@@ -36,7 +36,7 @@ inline constexpr std::uint32_t kRunsBeforeAnother = 64;
 /// ones go on.
 inline constexpr std::size_t kMostAtOnce = 4;
 /// One of so many runs of a context is looked at for that, and counts for all of them: it asks the
-/// device for its other jobs.
+/// device which cores are busy.
 inline constexpr std::uint32_t kRunsPerLook = 8;
 
 /// A run on each engine, in turns right after one another.
@@ -174,7 +174,8 @@ device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) no
 
 /// Runs both executables in turns on the same inputs, which lie in other memory each time, as
 /// further callers of the device, until is_enough(). A turn of runs below 1 ms is several of them.
-/// On one core where several are seldom idle together, or cannot be had. kCancelled once
+/// One run at a time on one core where several are seldom idle together, or cannot be had, or the
+/// device lets too few jobs wait. kCancelled once
 /// `stopped` says so, which is asked before each pair of turns.
 Result<TimedPairs> time_pairs(device::Device& device, const std::string& name,
                               const std::shared_ptr<device::Executable>& first,

@@ -320,13 +320,27 @@ TEST(EngineTrial, ARunThatWaitsForItsCoreIsNotBesideTheOneThatHasIt) {
   BesideBench waits, beside;
   waits.run_beside(0b001, kRunsBeforeTrial, options);
   EXPECT_EQ(waits.engine(), "b");
-  std::vector<device::CoreSet> asked;
-  beside.setup.device->on_submit = [&] { asked.push_back(beside.setup.device->last.cores); };
   beside.run_beside(0b100, kRunsBeforeTrial, options);
   EXPECT_EQ(beside.engine(), "fake 1");
-  ASSERT_GT(asked.size(), 2U);
-  EXPECT_EQ(asked.back(), device::CoreSet::any_of(device::CoreSet::of({0, 2})))
-      << "on the cores at work";
+}
+
+TEST(EngineTrial, RunsAtOnceKeepToTheCoresAtWork) {
+  using device::CoreSet;
+  const auto cores_of_trial = [](const CoreSet& cores, std::uint64_t busy) {
+    BesideBench bench;
+    CoreSet asked;
+    bench.setup.device->on_submit = [&] { asked = bench.setup.device->last.cores; };
+    RunOptions options;
+    options.cores = cores;
+    bench.run_beside(busy, kRunsBeforeTrial, options);
+    return asked;
+  };
+  EXPECT_EQ(cores_of_trial(CoreSet::of({0}), 0b100), CoreSet::any_of(CoreSet::of({0, 2})));
+  EXPECT_EQ(cores_of_trial(CoreSet::any(1), 0b010), CoreSet::any_of(CoreSet::of({0, 1})));
+  EXPECT_EQ(cores_of_trial(CoreSet::any_of(CoreSet::of({1, 2})), 0b010),
+            CoreSet::any_of(CoreSet::of({1, 2})));
+  EXPECT_EQ(cores_of_trial(CoreSet::any(1), 0b111), CoreSet::any_of(CoreSet::of({0, 1, 2})))
+      << "it will get one of them";
 }
 
 TEST(EngineTrial, RunsThatComeToBeBesideOthersTimeTheEnginesAgain) {
@@ -407,7 +421,7 @@ TEST(EngineTrial, WhereFewJobsMayWaitOneIsTimedAlone) {
   EXPECT_EQ(*bench.setup.device->not_awaited, 0);
 }
 
-TEST(EngineTrial, InAForkedChildTheDeviceIsNotAskedForItsJobs) {
+TEST(EngineTrial, InAForkedChildTheDeviceIsNotAskedForBusyCores) {
   BesideBench bench;
   bench.run_beside(0, kRunsBeforeTrial);
   GTEST_FLAG_SET(death_test_style, "fast");
