@@ -57,28 +57,41 @@ constexpr double kClose = 0.1;
 constexpr double kClear = 0.8;
 /// The most runs in a row that a further trial needs.
 constexpr std::uint32_t kMostBeforeAnother = 4096;
+/// What runs so long has its weights in the caches again for the most of it.
+constexpr Duration kCachesMatter = milliseconds(20);
 /// For runs shorter than this the cost of a hand-over between threads may decide the trial.
 constexpr Duration kShort = std::chrono::microseconds(200);
 
 bool takes_one(const device::CoreSet& cores) noexcept { return cores.count() == 1; }
 
+/// How a trial runs: on which cores, how many at once, and whether other runs of the program may
+/// come between two of its own.
+struct Way {
+  device::CoreSet cores;
+  std::size_t at_once = 1;
+  bool is_interrupted = false;
+};
+
 /// An executable to be run again and again, on several cores at the same time where that is asked
 /// for. Its inputs lie in other memory at each run, as those of most users do: engines differ in
-/// what that costs them.
+/// what that costs them. Where other runs come in between, they are of the engine in use, whose
+/// weights they leave in the caches: so runs that last long enough are made twice, one right after
+/// the other in the device's line, and the second one counts. Of those at the same time each is
+/// made three times, and the second one counts: what runs beside it is of the same engine.
 class Contender {
  public:
   using Inputs = std::array<std::vector<EngineTrial::Input>, 2>;
 
   static Result<Contender> make(const std::shared_ptr<device::Executable>& executable,
-                                Inputs& inputs, const device::CoreSet& cores, std::size_t at_once,
-                                const Clock& clock) {
+                                Inputs& inputs, const Way& way, const Clock& clock) {
     if (executable == nullptr) return error(Code::kWrongState, "nothing is prepared");
-    Contender made(inputs, clock);
-    for (std::size_t i = 0; i < at_once; ++i) {
+    Contender made(inputs, way, clock);
+    const std::size_t others = !way.is_interrupted ? 0 : way.at_once > 1 ? 2 : 1;
+    for (std::size_t i = 0; i < way.at_once * (1 + others); ++i) {
       device::Submission& job = made.jobs_.emplace_back();
       job.executable = executable;
       CORELANE_ASSIGN(job.bindings, executable->new_bindings());
-      job.cores = cores;
+      job.cores = way.cores;
       job.direct_user_memory = true;
     }
     return made;
@@ -103,73 +116,98 @@ class Contender {
   Duration spent() const noexcept { return spent_; }
 
  private:
-  Contender(Inputs& inputs, const Clock& clock) : inputs_(&inputs), clock_(&clock) {}
+  Contender(Inputs& inputs, const Way& way, const Clock& clock)
+      : inputs_(&inputs), clock_(&clock), way_(way) {}
 
   /// The time on the engine, with what it takes to bind the inputs; the mean of runs at once.
   Result<Duration> run(device::Queue& queue) {
-    const TimePoint begin = clock_->now();
-    std::vector<EngineTrial::Input>& inputs = (*inputs_)[next_];
     next_ = 1 - next_;
-    for (const device::Submission& job : jobs_) {
+    const bool alone = last_ < kTurn || last_ >= kCachesMatter;
+    const std::span others = alone ? Jobs() : Jobs(jobs_).subspan(way_.at_once);
+    CORELANE_TRY(bind(others, (*inputs_)[1 - next_]));
+    const TimePoint begin = clock_->now();
+    CORELANE_TRY(bind(counted(), (*inputs_)[next_]));
+    Duration total = clock_->now() - begin;
+    if (!others.empty() || way_.at_once > 1 || !takes_one(way_.cores)) {
+      CORELANE_TRY(run_submitted(queue, others, total));
+    } else {
+      device::JobRecord record;
+      CORELANE_TRY(queue.run(jobs_[0], &record));
+      total += record.ended - record.started;
+    }
+    last_ = total / static_cast<Duration::rep>(way_.at_once);
+    return last_;
+  }
+
+  using Jobs = std::span<const device::Submission>;
+  Jobs counted() const { return Jobs(jobs_).first(way_.at_once); }
+
+  static Status bind(Jobs jobs, std::vector<EngineTrial::Input>& inputs) {
+    for (const device::Submission& job : jobs) {
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const device::TensorRef tensor{inputs[i].bytes.data(), inputs[i].bytes.size(),
                                        inputs[i].shape, nullptr};
         CORELANE_TRY(job.bindings->set_input(i, tensor));
       }
     }
-    Duration total = clock_->now() - begin;
-    if (jobs_.size() > 1) {
-      CORELANE_TRY(run_at_once(queue, total));
-    } else {
-      device::JobRecord record;
-      CORELANE_TRY(takes_one(jobs_[0].cores) ? queue.run(jobs_[0], &record)
-                                             : run_on_several(queue, record));
-      total += record.ended - record.started;
-    }
-    return total / static_cast<Duration::rep>(jobs_.size());
+    return {};
   }
 
-  /// Adds what each took on its core to `total`. All have ended afterwards: they read the inputs.
-  Status run_at_once(device::Queue& queue, Duration& total) {
-    Status status;
-    std::vector<std::shared_ptr<device::Completion>> running;
+  using Completions = std::vector<std::shared_ptr<device::Completion>>;
+
+  /// Adds what the counted ones took on their cores to `total`; of the others as many go before
+  /// them. All have ended afterwards: they read the inputs.
+  Status run_submitted(device::Queue& queue, Jobs others, Duration& total) {
+    const TimePoint begin = clock_->now();
+    Completions running;
     running.reserve(jobs_.size());
-    for (const device::Submission& job : jobs_) {
-      auto completion = no_throw("a run", [&] { return queue.submit(job); });
-      if (!completion) {
-        status = completion.error();
-        break;
+    Status status;
+    const auto submit = [&](Jobs jobs) {
+      for (const device::Submission& job : jobs) {
+        if (!status.ok()) return;
+        auto completion = no_throw("a run", [&] { return queue.submit(job); });
+        if (completion)
+          running.push_back(std::move(*completion));
+        else
+          status = completion.error();
       }
-      running.push_back(std::move(*completion));
-    }
-    for (const auto& completion : running) {
-      completion->wait_released();
-      const device::JobRecord record = completion->record();
-      total += record.ended - record.started;
-      if (status.ok()) status = completion->status();
+    };
+    const std::size_t before = std::min(others.size(), way_.at_once);
+    submit(others.first(before));
+    submit(counted());
+    submit(others.subspan(before));
+    if (status.ok() && !takes_one(way_.cores)) CORELANE_TRY(await_cores(running, begin));
+    for (std::size_t i = 0; i < running.size(); ++i) {
+      running[i]->wait_released();
+      const device::JobRecord record = running[i]->record();
+      if (i >= before && i < before + way_.at_once) total += record.ended - record.started;
+      if (status.ok()) status = running[i]->status();
     }
     return status;
   }
 
-  /// kBusy where they are not idle together soon.
-  Status run_on_several(device::Queue& queue, device::JobRecord& record) {
-    const TimePoint begin = clock_->now();
-    CORELANE_ASSIGN(const auto completion, queue.submit(jobs_[0]));
+  /// kBusy, and none of them runs, where several cores are not idle together soon.
+  Status await_cores(const Completions& jobs, TimePoint begin) {
     const Duration allowed = kMostForCores + kWaitPerRun * spent_ - waited_;
-    if (!completion->wait(later(begin, allowed)) && completion->cancel())
+    if (!jobs.front()->wait(later(begin, allowed)) && jobs.front()->cancel()) {
+      for (const auto& other : std::span(jobs).subspan(1))
+        if (!other->cancel()) other->wait_released();
       return error(Code::kBusy, "the cores of a job are in use");
-    completion->wait_released();
-    record = completion->record();
-    waited_ += std::max(Duration{0}, record.started - begin);
-    return completion->status();
+    }
+    jobs.front()->wait_released();
+    waited_ += std::max(Duration{0}, jobs.front()->record().started - begin);
+    return {};
   }
 
   Inputs* inputs_;
   const Clock* clock_;
+  const Way way_;
   std::size_t next_ = 0;
+  Duration last_{0};
   Duration spent_{0};
-  Duration waited_{0};                    ///< For several cores.
-  std::vector<device::Submission> jobs_;  ///< At least one.
+  Duration waited_{0};  ///< For several cores.
+  /// The counted ones, and the others.
+  std::vector<device::Submission> jobs_;
 };
 
 /// As a verdict is written; empty for kNothing.
@@ -300,15 +338,15 @@ namespace {
 /// They take turns, so that what else the machine does meets both. At no lower priority than the
 /// program's own runs: where these keep all cores busy, no comparison would end, and none of them
 /// would become faster.
-Result<std::vector<EnginePair>> time_on(const device::CoreSet& cores, std::size_t at_once,
-                                        device::Device& device, const std::string& name,
+Result<std::vector<EnginePair>> time_on(const Way& way, device::Device& device,
+                                        const std::string& name,
                                         const std::shared_ptr<device::Executable>& first,
                                         const std::shared_ptr<device::Executable>& other,
                                         Contender::Inputs& inputs,
                                         const std::function<bool()>& stopped) {
   const Clock& clock = *device.clock();
-  CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs, cores, at_once, clock));
-  CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, cores, at_once, clock));
+  CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs, way, clock));
+  CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, way, clock));
   device::QueueOptions queue_options;
   queue_options.name = name;
   CORELANE_ASSIGN(const auto queue, device.make_queue(queue_options));
@@ -348,16 +386,19 @@ Result<TimedPairs> time_pairs(device::Device& device, const std::string& name,
                               const std::shared_ptr<device::Executable>& other,
                               EngineTrial::Run run, const std::function<bool()>& stopped) {
   Contender::Inputs inputs = {run.inputs, std::move(run.inputs)};
-  if (const TimedOn kind = run.kind(); kind != TimedOn::kOneCore) {
-    const std::size_t at_once = kind == TimedOn::kEachCore ? run.at_once : 1;
-    auto pairs = time_on(run.cores, at_once, device, name, first, other, inputs, stopped);
+  const TimedOn kind = run.kind();
+  const Way way{run.cores, kind == TimedOn::kEachCore ? run.at_once : 1,
+                kind != TimedOn::kOneCore || device.info().cores.size() == 1};
+  if (way.is_interrupted) {
+    auto pairs = time_on(way, device, name, first, other, inputs, stopped);
     if (pairs) return TimedPairs{std::move(*pairs), kind};
     // Several cores are never idle together, or the device lets few jobs wait.
     const Code code = pairs.error().code();
     if (code != Code::kBusy && code != Code::kOutOfCores) return error(pairs.error());
   }
-  const device::CoreSet one = takes_one(run.cores) ? run.cores : device::CoreSet::any(1);
-  CORELANE_ASSIGN(auto pairs, time_on(one, 1, device, name, first, other, inputs, stopped));
+  Way alone;
+  if (takes_one(run.cores)) alone.cores = run.cores;
+  CORELANE_ASSIGN(auto pairs, time_on(alone, device, name, first, other, inputs, stopped));
   return TimedPairs{std::move(pairs), TimedOn::kOneCore};
 }
 

@@ -390,12 +390,38 @@ TEST(EngineTrial, AFailureAtTheSameTimeAsOthersEndsTheTrial) {
 }
 
 TEST(EngineTrial, RunsAtOnceAreAllSubmittedBeforeOneIsWaitedFor) {
-  for (const std::size_t at_once : {1U, 2U, 4U}) {
-    PairsBench bench(microseconds(10), microseconds(5));
-    ASSERT_TRUE(bench.time(at_once));
-    EXPECT_EQ(bench.setup.device->most_not_awaited, at_once == 1 ? 0 : static_cast<int>(at_once))
-        << "one alone is run, not submitted";
+  const auto most = [](std::size_t at_once, Duration first, std::size_t cores = 3) {
+    testing::FakeConfig config = Bench::config();
+    config.cores = cores;
+    PairsBench bench(first, first, {}, config);
+    EXPECT_TRUE(bench.time(at_once));
     EXPECT_EQ(*bench.setup.device->not_awaited, 0);
+    return bench.setup.device->most_not_awaited;
+  };
+  for (const int at_once : {2, 4}) {
+    EXPECT_EQ(most(at_once, microseconds(10)), at_once);
+    EXPECT_EQ(most(at_once, milliseconds(30)), at_once);
+    EXPECT_EQ(most(at_once, milliseconds(5)), 3 * at_once) << "each three times";
+  }
+  EXPECT_EQ(most(1, milliseconds(5)), 0) << "it is run, not submitted";
+  EXPECT_EQ(most(1, milliseconds(5), 1), 2) << "runs of the program would come in between";
+}
+
+/// Its weights are in the caches then, as those of the engine in use are.
+TEST(EngineTrial, OfRunsInARowTheSecondOneCounts) {
+  PairsBench bench(milliseconds(5), milliseconds(5));
+  int runs = 0;
+  bench.setup.device->on_submit = [&] {
+    // Once without others, on each engine; then by sixes: two at once, three times.
+    const int run = runs++ - 4;
+    const Duration time = milliseconds(run < 0 || run % 6 / 2 == 1 ? 5 : 9);
+    bench.setup.device->run_times_at_once = {{"", time}, {"b", time}};
+  };
+  const auto timed = bench.time(2);
+  ASSERT_TRUE(timed);
+  for (const EnginePair& pair : timed->pairs) {
+    EXPECT_EQ(pair.first, milliseconds(5));
+    EXPECT_EQ(pair.other, milliseconds(5));
   }
 }
 
