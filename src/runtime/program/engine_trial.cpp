@@ -85,15 +85,8 @@ class Contender {
   static Result<Contender> make(const std::shared_ptr<device::Executable>& executable,
                                 Inputs& inputs, const Way& way, const Clock& clock) {
     if (executable == nullptr) return error(Code::kWrongState, "nothing is prepared");
-    Contender made(inputs, way, clock);
-    const std::size_t others = !way.is_interrupted ? 0 : way.at_once > 1 ? 2 : 1;
-    for (std::size_t i = 0; i < way.at_once * (1 + others); ++i) {
-      device::Submission& job = made.jobs_.emplace_back();
-      job.executable = executable;
-      CORELANE_ASSIGN(job.bindings, executable->new_bindings());
-      job.cores = way.cores;
-      job.direct_user_memory = true;
-    }
+    Contender made(executable, inputs, way, clock);
+    CORELANE_TRY(made.add_jobs(way.at_once));
     return made;
   }
   /// The time of one run. Short runs are made several times in a row, after one that is not timed:
@@ -116,14 +109,29 @@ class Contender {
   Duration spent() const noexcept { return spent_; }
 
  private:
-  Contender(Inputs& inputs, const Way& way, const Clock& clock)
-      : inputs_(&inputs), clock_(&clock), way_(way) {}
+  Contender(std::shared_ptr<device::Executable> executable, Inputs& inputs, const Way& way,
+            const Clock& clock)
+      : executable_(std::move(executable)), inputs_(&inputs), clock_(&clock), way_(way) {}
+
+  Status add_jobs(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      device::Submission& job = jobs_.emplace_back();
+      job.executable = executable_;
+      CORELANE_ASSIGN(job.bindings, executable_->new_bindings());
+      job.cores = way_.cores;
+      job.direct_user_memory = true;
+    }
+    return {};
+  }
 
   /// The time on the engine, with what it takes to bind the inputs; the mean of runs at once.
   Result<Duration> run(device::Queue& queue) {
     next_ = 1 - next_;
-    const bool alone = last_ < kTurn || last_ >= kCachesMatter;
-    const std::span others = alone ? Jobs() : Jobs(jobs_).subspan(way_.at_once);
+    const bool alone = !way_.is_interrupted || last_ < kTurn || last_ >= kCachesMatter;
+    // Only now: of what runs for longer the bindings are mostly large.
+    if (!alone && jobs_.size() == way_.at_once)
+      CORELANE_TRY(add_jobs(way_.at_once * (way_.at_once > 1 ? 2 : 1)));
+    const Jobs others = alone ? Jobs() : Jobs(jobs_).subspan(way_.at_once);
     CORELANE_TRY(bind(others, (*inputs_)[1 - next_]));
     const TimePoint begin = clock_->now();
     CORELANE_TRY(bind(counted(), (*inputs_)[next_]));
@@ -178,6 +186,7 @@ class Contender {
     submit(others.subspan(before));
     if (status.ok() && !takes_one(way_.cores)) CORELANE_TRY(await_cores(running, begin));
     for (std::size_t i = 0; i < running.size(); ++i) {
+      if (!status.ok() && running[i]->cancel()) continue;
       running[i]->wait_released();
       const device::JobRecord record = running[i]->record();
       if (i >= before && i < before + way_.at_once) total += record.ended - record.started;
@@ -199,6 +208,7 @@ class Contender {
     return {};
   }
 
+  std::shared_ptr<device::Executable> executable_;
   Inputs* inputs_;
   const Clock* clock_;
   const Way way_;
