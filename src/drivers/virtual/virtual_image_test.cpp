@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "corelane/driver/module.h"
 #include "drivers/virtual/engine/engine_identity.h"
 #include "drivers/virtual/test_programs.h"
 #include "drivers/virtual/virtual_engine.h"
