@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/process/running_cpu.h"
+#include "base/process/cpus.h"
 #include "base/reserve.h"
 #include "corelane/base/status.h"
 #include "corelane/device/arbiter.h"

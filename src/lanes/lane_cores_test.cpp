@@ -2,12 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <latch>
 #include <thread>
 
 #include "base/process/cpus.h"
+#include "base/process/testing/pinned.h"
 #include "lanes/lane_job.h"
 
 namespace corelane::lanes {
@@ -126,18 +126,11 @@ TEST(LaneCores, JobsRunOnOwnCoresAndOnThoseWithoutAnOwner) {
   EXPECT_TRUE(cores.check(CoreSet::any(3), kB).ok());
 }
 
-void pin_to(std::size_t cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  ASSERT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
-}
-
 /// Two lanes shared a CPU for 4 to 10 ms after one was woken, while another was idle (issue 17).
 TEST(LaneCores, AThreadLeavesTheCpusOfOthersWhereOneOfThemIsItsOwn) {
   if (!RunningCpu::of_this_thread().number()) GTEST_SKIP() << "CPUs are not told";
   std::thread([] {
-    pin_to(affine_cpus().front());
+    corelane::testing::pin_to({affine_cpus().front()});
     const RunningCpu here = RunningCpu::of_this_thread();
     LaneCores cores(3);
     LaneOccupant one, other;
@@ -168,17 +161,17 @@ TEST(LaneCores, AThreadOnACpuOfItsOwnStays) {
   cores.occupy(other, {});
   std::latch runs(1), seen(1);
   std::thread second([&] {
-    pin_to(cpus[1]);
+    corelane::testing::pin_to({cpus[1]});
     other.cpu = RunningCpu::of_this_thread();
     runs.count_down();
     seen.wait();
   });
   runs.wait();
   std::thread([&] {
-    pin_to(cpus[0]);
+    corelane::testing::pin_to({cpus[0]});
     one.cpu = RunningCpu::of_this_thread();
     EXPECT_TRUE(cores.cpus_to_leave(one).none());
-    pin_to(cpus[1]);
+    corelane::testing::pin_to({cpus[1]});
     EXPECT_TRUE(cores.cpus_to_leave(one).test(cpus[1]));
   }).join();
   seen.count_down();

@@ -127,9 +127,7 @@ void LaneScheduler::work(LaneWorkers::Worker& self) noexcept {
   workers_.looks();
   for (bool woken = true;;) {
     if (std::shared_ptr<LanedJob> job = table_.run_next(clock_->now())) {
-      watch(*job);
-      note_ready();
-      note_cpu(*job);
+      begins(*job);
       const CpuBits taken =
           std::exchange(woken, false) ? table_.cores().cpus_to_leave(*job) : CpuBits();
       lock.unlock();
@@ -168,9 +166,7 @@ bool LaneScheduler::run_here(LanedJob& job) {
   {
     MutexLock lock(mutex_);
     if (!table_.run(job, clock_->now())) return false;
-    note_cpu(job);
-    watch(job);
-    note_ready();
+    begins(job);
   }
   execute(keep, false);
   return true;
@@ -187,9 +183,7 @@ bool LaneScheduler::wait(LanedJob& job, TimePoint until) {
       // A callback of the job may release the last reference of its user.
       const std::shared_ptr<LanedJob> keep = job.shared_from_this();
       table_.run(job, clock_->now());
-      note_cpu(job);
-      watch(job);
-      note_ready();
+      begins(job);
       lock.unlock();
       execute(keep, false);
       lock.lock();

@@ -135,6 +135,12 @@ class LaneScheduler final : public std::enable_shared_from_this<LaneScheduler> {
   void note_cpu(LaneOccupant& run) const noexcept {
     if (finds_cpus_) run.cpu = RunningCpu::of_this_thread();
   }
+  /// This thread has taken it from the table, and runs it next.
+  void begins(LanedJob& job) CORELANE_REQUIRES(mutex_) {
+    note_cpu(job);
+    watch(job);
+    note_ready();
+  }
   /// In a callback of a job that a worker has run: the worker looks for a job when that returns.
   void promise_worker() noexcept CORELANE_REQUIRES(mutex_);
   bool spin_for_job(bool gives_way) noexcept;

@@ -201,8 +201,8 @@ CallOptions read_call(nb::handle outputs, nb::handle terms) {
       };
     }
   }
-  // Without it Ctrl-C would wait for the end of the call. It would end none of another thread, so
-  // that these may run in their threads, however long they take.
+  // Without it Ctrl-C would wait for the end of the call. Python raises it in the main thread
+  // alone: a call of another thread needs nobody who looks for signals while it runs.
   if (!options.interrupted && may_be_interrupted()) options.interrupted = &interrupted;
   return options;
 }

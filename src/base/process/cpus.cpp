@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <optional>
 #include <thread>
 
@@ -58,6 +59,24 @@ std::vector<std::size_t> affine_cpus() {
   for (std::size_t cpu = 0; set && cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &*set)) numbers.push_back(cpu);
   return numbers;
+}
+
+void leave_cpus(const CpuBits& cpus) noexcept {
+  static_assert(CpuBits().size() == CPU_SETSIZE);
+  const auto before = affinity_of(0);
+  if (!before) return;
+  cpu_set_t others = *before;
+  for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu)
+    if (cpus[cpu]) CPU_CLR(cpu, &others);
+  if (CPU_COUNT(&others) == 0 || CPU_EQUAL(&others, &*before)) return;
+  if (sched_setaffinity(0, sizeof(others), &others) != 0) return;
+  // All CPUs stand for those of the control group, which may get more later. Where that gives more
+  // than before, the thread had an affinity of its own.
+  cpu_set_t every;
+  std::memset(&every, 0xff, sizeof(every));
+  if (sched_setaffinity(0, sizeof(every), &every) == 0)
+    if (const auto now = affinity_of(0); now && CPU_EQUAL(&*now, &*before)) return;
+  sched_setaffinity(0, sizeof(*before), &*before);
 }
 
 std::size_t process_cpus() {

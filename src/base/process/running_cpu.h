@@ -1,7 +1,6 @@
-/// On which CPU other threads of the process run, and a way off it.
+/// On which CPU other threads of the process run.
 #pragma once
 
-#include <bitset>
 #include <cstdint>
 #include <optional>
 
@@ -24,14 +23,5 @@ class RunningCpu {
  private:
   const volatile std::uint32_t* word_ = nullptr;
 };
-
-/// By their numbers; as many as a cpu_set_t has.
-using CpuBits = std::bitset<1024>;
-
-/// Moves the calling thread to another CPU than these, if its affinity has one. The kernel chooses
-/// it, and may move the thread again at once. The affinity is as before afterwards; one that has
-/// all CPUs of the process's control group follows that if it changes later. What another thread
-/// changes of it meanwhile is lost. Nothing where the system refuses it.
-void leave_cpus(const CpuBits& cpus) noexcept;
 
 }  // namespace corelane

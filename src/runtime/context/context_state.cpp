@@ -293,25 +293,24 @@ runtime::EngineTrial::Run ContextState::kind_of_run(const RunOptions& options) c
   const std::uint64_t busy = program_->device->counters().busy_cores;
   const std::uint64_t idle =
       device::CoreSet::first(device.cores.size()).bits() & asked.among() & ~busy;
-  // Of those it may choose from, one.
+  // The core that it names, or one that is idle.
   const std::uint64_t own = asked.is_mask() ? asked.bits() : idle & (~idle + 1);
   const std::uint64_t others = busy & ~own;
   if (others == 0) return run;
   run.at_once = std::min({runtime::kMostAtOnce, device.cores.size(),
                           static_cast<std::size_t>(std::popcount(others)) + 1});
-  // Not on further cores, for which there may be no CPU.
+  // The machine may have no CPU for another core.
   run.cores = device::CoreSet::any_of(device::CoreSet::mask(others | own));
   return run;
 }
 
-Result<runtime::EngineTrial::Run> ContextState::copy_of_run(const RunOptions& options) const {
-  runtime::EngineTrial::Run run = kind_of_run(options);
+Status ContextState::copy_inputs(runtime::EngineTrial::Run& run) const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     CORELANE_ASSIGN(const device::TensorRef tensor, bindings_->input(i));
     const auto* const data = static_cast<const std::byte*>(tensor.data);
     run.inputs.push_back({tensor.shape, {data, data + (data == nullptr ? 0 : tensor.size)}});
   }
-  return run;
+  return {};
 }
 
 /// A trial comes first: forms have to win against the engine that it has chosen. The run does not
@@ -332,12 +331,13 @@ void ContextState::note_run(const RunOptions& options) noexcept {
     runs_since_look_ = 0;
   }
   const Status begun = no_throw("timing the engines", [&]() -> Status {
+    runtime::EngineTrial::Run run = kind_of_run(options);
     if (timed) {
-      if (!trial->note_runs(kind_of_run(options).kind(), runtime::kRunsPerLook)) return {};
+      if (!trial->note_runs(run.kind(), runtime::kRunsPerLook)) return {};
       // A form that is under way would be timed beside the engines, and against the one of before.
       if (set.forms() != nullptr && set.forms()->is_busy()) return {};
     }
-    CORELANE_ASSIGN(auto run, copy_of_run(options));
+    CORELANE_TRY(copy_inputs(run));
     trial->begin(std::move(run));
     return {};
   });
@@ -360,8 +360,8 @@ void ContextState::note_shapes(const RunOptions& options) noexcept {
   runtime::EngineTrial::Run run;
   const Status copied = no_throw("copying the inputs of a run", [&]() -> Status {
     if (batches) return {};
-    CORELANE_ASSIGN(run, copy_of_run(options));
-    return {};
+    run = kind_of_run(options);
+    return copy_inputs(run);
   });
   if (copied.ok())
     forms->begin(forms_.use, std::move(run));

@@ -26,8 +26,9 @@ Status check_onnx(ByteSpan bytes, const std::string& name) {
 }
 
 /// One element of a made input. Floats are 0.5, which takes no slow path of the CPU. Integers are
-/// 1: most tables have that index, and nothing is divided by zero. A bool is false, so that no loop
-/// of the network runs for ever. Types of less than a byte and 8-bit floats are zero.
+/// 1: most tables have that index, and nothing is divided by zero. A bool is false: as the
+/// condition of a Loop, true might never end it. Types of less than a byte and 8-bit floats are
+/// zero.
 ByteVector made_element(DType type) {
   ByteVector element(dtype_bytes(type, 1));
   const std::size_t bytes = element.size();

@@ -233,10 +233,10 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   std::map<std::string, Duration> wide_run_times;
   /// The same for jobs on one core that are submitted, as those are that run at the same time.
   std::map<std::string, Duration> run_times_at_once;
-  std::uint64_t busy_cores = 0;     ///< By its counters.
-  std::function<void()> on_submit;  ///< Called first by every submit(); may throw.
-  bool refuses_second = false;      ///< A job is kBusy while one is in `not_awaited`.
-  std::function<void()> on_counters;
+  std::uint64_t busy_cores = 0;       ///< By its counters.
+  std::function<void()> on_submit;    ///< Called first by every submit(); may throw.
+  bool refuses_second = false;        ///< A job is kBusy while one is in `not_awaited`.
+  std::function<void()> on_counters;  ///< Called first by counters().
   /// Submitted jobs whose release nobody has waited for, and the most of them.
   std::shared_ptr<std::atomic<int>> not_awaited = std::make_shared<std::atomic<int>>(0);
   int most_not_awaited = 0;
