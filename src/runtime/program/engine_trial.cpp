@@ -48,45 +48,50 @@ constexpr std::size_t kMostInTurn = 16;
 /// run: meanwhile they keep idle ones from others.
 constexpr Duration kMostForCores = milliseconds(100);
 constexpr Duration::rep kWaitPerRun = 3;
-/// So many times as much is needed where it is close, but no more than kMostForClose.
-constexpr unsigned kMoreForClose = 4;
-constexpr Duration kMostForClose = milliseconds(1000);
-/// So near to what decides, a median of few pairs does not tell.
-constexpr double kClose = 0.1;
-/// Where one engine takes less of the other's time than this, runs beside others do not turn it.
+/// A block of runs in a row: at least so many, which take kLeastBlock, or so much as kBlock. As many
+/// go before it that are not timed: contexts follow a change of the engine with their next run, and
+/// make bindings there.
+constexpr std::size_t kRunsInBlock = 8;
+constexpr Duration kLeastBlock = milliseconds(5);
+constexpr Duration kBlock = milliseconds(25);
+/// Blocks of each engine; fewer where they take kMostForBlocks.
+constexpr std::size_t kBlocks = 5;
+constexpr Duration kMostForBlocks = milliseconds(1000);
+/// Where one engine takes less of the other's time than this in turns, blocks do not turn it.
+constexpr double kFar = 0.5;
+/// Nor do runs beside others, where it takes less than this in blocks.
 constexpr double kClear = 0.8;
 /// The most runs in a row that a further trial needs.
 constexpr std::uint32_t kMostBeforeAnother = 4096;
-/// What runs so long has its weights in the caches again for the most of it.
-constexpr Duration kCachesMatter = milliseconds(20);
 /// For runs shorter than this the cost of a hand-over between threads may decide the trial.
 constexpr Duration kShort = std::chrono::microseconds(200);
 
 bool takes_one(const device::CoreSet& cores) noexcept { return cores.count() == 1; }
 
-/// How a trial runs: on which cores, how many at once, and whether other runs of the program may
-/// come between two of its own.
+/// How a trial runs: on which cores, and how many at once.
 struct Way {
   device::CoreSet cores;
   std::size_t at_once = 1;
-  bool is_interrupted = false;
 };
 
 /// An executable to be run again and again, on several cores at the same time where that is asked
 /// for. Its inputs lie in other memory at each run, as those of most users do: engines differ in
-/// what that costs them. Where other runs come in between, they are of the engine in use, whose
-/// weights they leave in the caches: so runs that last long enough are made twice, one right after
-/// the other in the device's line, and the second one counts. Of those at the same time each is
-/// made three times, and the second one counts: what runs beside it is of the same engine.
+/// what that costs them.
 class Contender {
  public:
-  using Inputs = std::array<std::vector<EngineTrial::Input>, 2>;
+  using Inputs = std::array<std::vector<EngineTrial::Input>*, 2>;
 
   static Result<Contender> make(const std::shared_ptr<device::Executable>& executable,
-                                Inputs& inputs, const Way& way, const Clock& clock) {
+                                const Inputs& inputs, const Way& way, const Clock& clock) {
     if (executable == nullptr) return error(Code::kWrongState, "nothing is prepared");
-    Contender made(executable, inputs, way, clock);
-    CORELANE_TRY(made.add_jobs(way.at_once));
+    Contender made(inputs, way, clock);
+    for (std::size_t i = 0; i < way.at_once; ++i) {
+      device::Submission& job = made.jobs_.emplace_back();
+      job.executable = executable;
+      CORELANE_ASSIGN(job.bindings, executable->new_bindings());
+      job.cores = way.cores;
+      job.direct_user_memory = true;
+    }
     return made;
   }
   /// The time of one run. Short runs are made several times in a row, after one that is not timed:
@@ -105,53 +110,53 @@ class Contender {
     spent_ += total;
     return total / static_cast<Duration::rep>(runs);
   }
-  /// In all turns.
+  /// The median of the runs of a block.
+  Result<Duration> block(device::Queue& queue) {
+    CORELANE_ASSIGN(std::vector<Duration> runs, runs_in_a_row(queue));
+    CORELANE_ASSIGN(runs, runs_in_a_row(queue));  // The first ones do not count.
+    const auto middle = runs.begin() + static_cast<std::ptrdiff_t>(runs.size() / 2);
+    std::ranges::nth_element(runs, middle);
+    return *middle;
+  }
+  /// In all turns and blocks.
   Duration spent() const noexcept { return spent_; }
 
  private:
-  Contender(std::shared_ptr<device::Executable> executable, Inputs& inputs, const Way& way,
-            const Clock& clock)
-      : executable_(std::move(executable)), inputs_(&inputs), clock_(&clock), way_(way) {}
+  Contender(const Inputs& inputs, const Way& way, const Clock& clock)
+      : inputs_(inputs), clock_(&clock), way_(way) {}
 
-  Status add_jobs(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      device::Submission& job = jobs_.emplace_back();
-      job.executable = executable_;
-      CORELANE_ASSIGN(job.bindings, executable_->new_bindings());
-      job.cores = way_.cores;
-      job.direct_user_memory = true;
+  Result<std::vector<Duration>> runs_in_a_row(device::Queue& queue) {
+    std::vector<Duration> runs;
+    const auto are_enough = [&](Duration took) {
+      return took >= kBlock || (runs.size() >= kRunsInBlock && took >= kLeastBlock) ||
+             runs.size() >= kMostWarmUps;
+    };
+    for (Duration took{0}; !are_enough(took); took += runs.back()) {
+      CORELANE_ASSIGN(const Duration time, run(queue));
+      spent_ += time;
+      runs.push_back(time);
     }
-    return {};
+    return runs;
   }
 
   /// The time on the engine, with what it takes to bind the inputs; the mean of runs at once.
   Result<Duration> run(device::Queue& queue) {
     next_ = 1 - next_;
-    const bool alone = !way_.is_interrupted || last_ < kTurn || last_ >= kCachesMatter;
-    // Only now: of what runs for longer the bindings are mostly large.
-    if (!alone && jobs_.size() == way_.at_once)
-      CORELANE_TRY(add_jobs(way_.at_once * (way_.at_once > 1 ? 2 : 1)));
-    const Jobs others = alone ? Jobs() : Jobs(jobs_).subspan(way_.at_once);
-    CORELANE_TRY(bind(others, (*inputs_)[1 - next_]));
     const TimePoint begin = clock_->now();
-    CORELANE_TRY(bind(counted(), (*inputs_)[next_]));
+    CORELANE_TRY(bind(*inputs_[next_]));
     Duration total = clock_->now() - begin;
-    if (!others.empty() || way_.at_once > 1 || !takes_one(way_.cores)) {
-      CORELANE_TRY(run_submitted(queue, others, total));
+    if (way_.at_once > 1 || !takes_one(way_.cores)) {
+      CORELANE_TRY(run_submitted(queue, total));
     } else {
       device::JobRecord record;
       CORELANE_TRY(queue.run(jobs_[0], &record));
       total += record.ended - record.started;
     }
-    last_ = total / static_cast<Duration::rep>(way_.at_once);
-    return last_;
+    return total / static_cast<Duration::rep>(way_.at_once);
   }
 
-  using Jobs = std::span<const device::Submission>;
-  Jobs counted() const { return Jobs(jobs_).first(way_.at_once); }
-
-  static Status bind(Jobs jobs, std::vector<EngineTrial::Input>& inputs) {
-    for (const device::Submission& job : jobs) {
+  Status bind(std::vector<EngineTrial::Input>& inputs) {
+    for (const device::Submission& job : jobs_) {
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const device::TensorRef tensor{inputs[i].bytes.data(), inputs[i].bytes.size(),
                                        inputs[i].shape, nullptr};
@@ -163,60 +168,48 @@ class Contender {
 
   using Completions = std::vector<std::shared_ptr<device::Completion>>;
 
-  /// Adds what the counted ones took on their cores to `total`; of the others as many go before
-  /// them. All have ended afterwards: they read the inputs.
-  Status run_submitted(device::Queue& queue, Jobs others, Duration& total) {
+  /// Adds what the jobs took on their cores to `total`. All have ended afterwards: they read the
+  /// inputs.
+  Status run_submitted(device::Queue& queue, Duration& total) {
     const TimePoint begin = clock_->now();
     Completions running;
     running.reserve(jobs_.size());
     Status status;
-    const auto submit = [&](Jobs jobs) {
-      for (const device::Submission& job : jobs) {
-        if (!status.ok()) return;
-        auto completion = no_throw("a run", [&] { return queue.submit(job); });
-        if (completion)
-          running.push_back(std::move(*completion));
-        else
-          status = completion.error();
+    for (const device::Submission& job : jobs_) {
+      auto completion = no_throw("a run", [&] { return queue.submit(job); });
+      if (!completion) {
+        status = completion.error();
+        break;
       }
-    };
-    const std::size_t before = std::min(others.size(), way_.at_once);
-    submit(others.first(before));
-    submit(counted());
-    submit(others.subspan(before));
-    if (status.ok() && !takes_one(way_.cores)) CORELANE_TRY(await_cores(running, begin));
-    for (std::size_t i = 0; i < running.size(); ++i) {
-      if (!status.ok() && running[i]->cancel()) continue;
-      running[i]->wait_released();
-      const device::JobRecord record = running[i]->record();
-      if (i >= before && i < before + way_.at_once) total += record.ended - record.started;
-      if (status.ok()) status = running[i]->status();
+      running.push_back(std::move(*completion));
+    }
+    if (status.ok() && !takes_one(way_.cores)) CORELANE_TRY(await_cores(*running.front(), begin));
+    for (const auto& each : running) {
+      if (!status.ok() && each->cancel()) continue;
+      each->wait_released();
+      const device::JobRecord record = each->record();
+      total += record.ended - record.started;
+      if (status.ok()) status = each->status();
     }
     return status;
   }
 
-  /// kBusy, and none of them runs, where several cores are not idle together soon.
-  Status await_cores(const Completions& jobs, TimePoint begin) {
+  /// kBusy, and the job does not run, where several cores are not idle together soon.
+  Status await_cores(device::Completion& job, TimePoint begin) {
     const Duration allowed = kMostForCores + kWaitPerRun * spent_ - waited_;
-    if (!jobs.front()->wait(later(begin, allowed)) && jobs.front()->cancel()) {
-      for (const auto& other : std::span(jobs).subspan(1))
-        if (!other->cancel()) other->wait_released();
+    if (!job.wait(later(begin, allowed)) && job.cancel())
       return error(Code::kBusy, "the cores of a job are in use");
-    }
-    jobs.front()->wait_released();
-    waited_ += std::max(Duration{0}, jobs.front()->record().started - begin);
+    job.wait_released();
+    waited_ += std::max(Duration{0}, job.record().started - begin);
     return {};
   }
 
-  std::shared_ptr<device::Executable> executable_;
-  Inputs* inputs_;
+  Inputs inputs_;
   const Clock* clock_;
   const Way way_;
   std::size_t next_ = 0;
-  Duration last_{0};
   Duration spent_{0};
   Duration waited_{0};  ///< For several cores.
-  /// The counted ones, and the others.
   std::vector<device::Submission> jobs_;
 };
 
@@ -263,10 +256,6 @@ bool is_enough(std::size_t pairs, Duration spent) noexcept {
   return pairs >= kMostPairs || (pairs >= 21 && spent >= milliseconds(20)) ||
          (pairs >= 5 && spent >= milliseconds(60)) || (pairs >= 3 && spent >= milliseconds(400)) ||
          (pairs >= 1 && spent >= milliseconds(2000));
-}
-
-bool is_close(std::span<const EnginePair> pairs) {
-  return std::abs(median_ratio(pairs) / worth_a_change(pairs) - 1) < kClose;
 }
 
 double worth_a_change(std::span<const EnginePair> pairs) {
@@ -345,43 +334,49 @@ TimedOn EngineTrial::Run::kind() const noexcept {
 
 namespace {
 
-/// They take turns, so that what else the machine does meets both. At no lower priority than the
-/// program's own runs: where these keep all cores busy, no comparison would end, and none of them
-/// would become faster.
-Result<std::vector<EnginePair>> time_on(const Way& way, device::Device& device,
-                                        const std::string& name,
-                                        const std::shared_ptr<device::Executable>& first,
-                                        const std::shared_ptr<device::Executable>& other,
-                                        Contender::Inputs& inputs,
-                                        const std::function<bool()>& stopped) {
-  const Clock& clock = *device.clock();
-  CORELANE_ASSIGN(Contender ours, Contender::make(first, inputs, way, clock));
-  CORELANE_ASSIGN(Contender theirs, Contender::make(other, inputs, way, clock));
-  device::QueueOptions queue_options;
-  queue_options.name = name;
-  CORELANE_ASSIGN(const auto queue, device.make_queue(queue_options));
+/// On one core, also where the run takes more: these cannot be had.
+Way way_on(const EngineTrial::Run& run, TimedOn on) {
+  Way way;
+  if (on == run.kind() || takes_one(run.cores)) way.cores = run.cores;
+  if (on == TimedOn::kEachCore) way.at_once = run.at_once;
+  return way;
+}
+
+/// Both, as they run in turn on a queue of their own.
+struct Sides {
+  static Result<Sides> make(Comparison& of, std::vector<EngineTrial::Input>& copies,
+                            const Way& way) {
+    const Contender::Inputs inputs = {&of.run.inputs, &copies};
+    const Clock& clock = *of.device.clock();
+    CORELANE_ASSIGN(Contender first, Contender::make(of.first, inputs, way, clock));
+    CORELANE_ASSIGN(Contender other, Contender::make(of.other, inputs, way, clock));
+    device::QueueOptions options;
+    options.name = of.name;
+    CORELANE_ASSIGN(auto queue, of.device.make_queue(options));
+    return Sides{std::move(first), std::move(other), std::move(queue)};
+  }
+  Duration spent() const noexcept { return first.spent() + other.spent(); }
+
+  Contender first;
+  Contender other;
+  std::shared_ptr<device::Queue> queue;
+};
+
+/// At no lower priority than the program's own runs: where these keep all cores busy, no comparison
+/// would end, and none of them would become faster.
+Result<std::vector<EnginePair>> turns_of(Comparison& of, std::vector<EngineTrial::Input>& copies,
+                                         const Way& way) {
+  CORELANE_ASSIGN(Sides sides, Sides::make(of, copies, way));
   std::vector<EnginePair> pairs;
-  const auto spent = [&] { return ours.spent() + theirs.spent(); };
   Duration warm{0};
-  bool close = false;
-  const auto decides = [&] {
-    const Duration timed = spent() - warm;
-    if (pairs.size() >= kMostPairs) return true;
-    if (close)
-      return timed >= kMostForClose ||
-             is_enough(pairs.size() / kMoreForClose, timed / kMoreForClose);
-    if (!is_enough(pairs.size(), timed)) return false;
-    close = timed < kMostForClose && is_close(pairs);
-    return !close;
-  };
-  for (std::size_t turns = 0; !decides(); ++turns) {
-    if (stopped()) return error(Code::kCancelled, "the program ended");
+  for (std::size_t turns = 0; !is_enough(pairs.size(), sides.spent() - warm); ++turns) {
+    if (of.stopped()) return error(Code::kCancelled, "the program ended");
     EnginePair pair;
-    CORELANE_ASSIGN(pair.first, ours.turn(*queue));
-    CORELANE_ASSIGN(pair.other, theirs.turn(*queue));
+    CORELANE_ASSIGN(pair.first, sides.first.turn(*sides.queue));
+    CORELANE_ASSIGN(pair.other, sides.other.turn(*sides.queue));
     const bool is_cold = turns < kWarmUps && warm < kLongWarmUp;
     if (is_cold || (turns < kMostWarmUps && warm < kWarmUpTime)) {
-      warm = spent();
+      warm = sides.spent();
       continue;
     }
     pairs.push_back(pair);
@@ -391,25 +386,37 @@ Result<std::vector<EnginePair>> time_on(const Way& way, device::Device& device,
 
 }  // namespace
 
-Result<TimedPairs> time_pairs(device::Device& device, const std::string& name,
-                              const std::shared_ptr<device::Executable>& first,
-                              const std::shared_ptr<device::Executable>& other,
-                              EngineTrial::Run run, const std::function<bool()>& stopped) {
-  Contender::Inputs inputs = {run.inputs, std::move(run.inputs)};
-  const TimedOn kind = run.kind();
-  const Way way{run.cores, kind == TimedOn::kEachCore ? run.at_once : 1,
-                kind != TimedOn::kOneCore || device.info().cores.size() == 1};
-  if (way.is_interrupted) {
-    auto pairs = time_on(way, device, name, first, other, inputs, stopped);
+Result<TimedPairs> time_in_turns(Comparison& of) {
+  std::vector<EngineTrial::Input> copies = of.run.inputs;
+  const TimedOn kind = of.run.kind();
+  if (kind != TimedOn::kOneCore) {
+    auto pairs = turns_of(of, copies, way_on(of.run, kind));
     if (pairs) return TimedPairs{std::move(*pairs), kind};
     // Several cores are never idle together, or the device lets few jobs wait.
     const Code code = pairs.error().code();
     if (code != Code::kBusy && code != Code::kOutOfCores) return error(pairs.error());
   }
-  Way alone;
-  if (takes_one(run.cores)) alone.cores = run.cores;
-  CORELANE_ASSIGN(auto pairs, time_on(alone, device, name, first, other, inputs, stopped));
+  CORELANE_ASSIGN(auto pairs, turns_of(of, copies, way_on(of.run, TimedOn::kOneCore)));
   return TimedPairs{std::move(pairs), TimedOn::kOneCore};
+}
+
+Result<std::vector<EnginePair>> time_in_blocks(Comparison& of, TimedOn on, const UseEngine& use) {
+  std::vector<EngineTrial::Input> copies = of.run.inputs;
+  CORELANE_ASSIGN(Sides sides, Sides::make(of, copies, way_on(of.run, on)));
+  std::vector<EnginePair> pairs;
+  bool on_other = false;
+  while (pairs.size() < kBlocks && sides.spent() < kMostForBlocks) {
+    EnginePair& pair = pairs.emplace_back();
+    // The engine in use goes first.
+    for (const bool changes : {false, true}) {
+      if (of.stopped()) return error(Code::kCancelled, "the program ended");
+      if (changes) on_other = !on_other;
+      if (changes && use) use(on_other ? of.other : of.first);
+      CORELANE_ASSIGN((on_other ? pair.other : pair.first),
+                      (on_other ? sides.other : sides.first).block(*sides.queue));
+    }
+  }
+  return pairs;
 }
 
 /// Shared with the thread: a callback of the log may drop the last reference to the program there.
@@ -480,30 +487,65 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
       const bool is_first = wanted_on.load() == TimedOn::kNothing;
       if (is_lasting(prepared.error())) {
         wanted_on.store(TimedOn::kNothing, std::memory_order_relaxed);
-        if (is_first) parts.done({used, 1, 0, TimedOn::kNothing}, nullptr);
+        if (is_first) parts.done({used, 1, 0, TimedOn::kNothing});
       }
       return prepared.error();
     }
     const std::shared_ptr<device::Executable> other = std::move(*prepared);
-    const TimedOn wanted = run.kind();
-    CORELANE_ASSIGN(const TimedPairs timed,
-                    time_pairs(*parts.device, parts.name, first, other, std::move(run),
-                               [this] { return stopped(); }));
-    const TimedOn cores = timed.on;
-    const double ratio = median_ratio(timed.pairs);
-    const bool faster = ratio < worth_a_change(timed.pairs);
+    Comparison of{*parts.device, parts.name,       first,
+                  other,         std::move(run), [this] { return stopped(); }};
+    CORELANE_ASSIGN(const Timed timed, time(of));
+    const bool faster = timed.ratio < timed.needed;
     log::debug("runtime", "program '{}' runs on {}: {} takes {:.2f} of the time of {}, cores: {}",
-               parts.name, faster ? unused : used, unused, ratio, used, word_of(cores));
+               parts.name, faster ? unused : used, unused, timed.ratio, used, word_of(timed.on));
     if (stopped()) return error(Code::kCancelled, "the program ended");
     frees_much = first->memory().total() + other->memory().total() >= kWorthATrim;
     loser = faster ? first : other;
-    const EngineVerdict verdict{faster ? unused : used, faster ? ratio : 1 / ratio,
-                                timed.pairs.size(), cores};
+    const EngineVerdict verdict{faster ? unused : used, faster ? timed.ratio : 1 / timed.ratio,
+                                timed.pairs, timed.on};
     clear.store(verdict.ratio < kClear, std::memory_order_relaxed);
-    wanted_on.store(wanted, std::memory_order_relaxed);
+    wanted_on.store(of.run.kind(), std::memory_order_relaxed);
     if (faster) std::swap(used, unused);
-    parts.done(verdict, faster ? other : nullptr);
+    if (parts.use && faster != timed.other_is_used) parts.use(faster ? other : first);
+    parts.done(verdict);
     return {};
+  }
+
+  /// Of the other engine by the first one.
+  struct Timed {
+    double ratio = 1;
+    double needed = 1;  ///< worth_a_change()
+    std::size_t pairs = 0;
+    TimedOn on = TimedOn::kNothing;
+    bool other_is_used = false;  ///< By the program, by now.
+  };
+
+  /// In turns, an engine finds the weights of the other one in the caches, or those of the one that
+  /// the program uses. So blocks decide, unless one engine is faster by far.
+  Result<Timed> time(Comparison& of) {
+    CORELANE_ASSIGN(const TimedPairs turns, time_in_turns(of));
+    Timed result{median_ratio(turns.pairs), worth_a_change(turns.pairs), turns.pairs.size(),
+                 turns.on, false};
+    const double far = result.ratio / result.needed;
+    if (far < kFar || far > 1 / kFar) return result;
+    UseEngine use;
+    if (parts.use) {
+      use = [&](const std::shared_ptr<device::Executable>& engine) {
+        parts.use(engine);
+        result.other_is_used = engine == of.other;
+      };
+    }
+    const auto blocks = no_throw("timing the engines in use",
+                                 [&] { return time_in_blocks(of, turns.on, use); });
+    if (blocks) {
+      result.ratio = median_ratio(*blocks);
+      result.pairs = blocks->size();
+      return result;
+    }
+    // The program keeps the cores that a block needs: the turns stand.
+    if (blocks.error().code() == Code::kBusy) return result;
+    if (result.other_is_used) parts.use(of.first);
+    return error(blocks.error());
   }
 
   const Parts parts;

@@ -39,7 +39,7 @@ inline constexpr std::size_t kMostAtOnce = 4;
 /// device which cores are busy.
 inline constexpr std::uint32_t kRunsPerLook = 8;
 
-/// A run on each engine, in turns right after one another.
+/// A run on each engine, or the median of a block of runs.
 struct EnginePair {
   Duration first{};
   Duration other{};
@@ -50,7 +50,7 @@ struct EnginePair {
 /// since cores share caches.
 enum class TimedOn : std::uint8_t { kNothing, kOneCore, kSeveralCores, kEachCore };
 
-/// What time_pairs() gives.
+/// What time_in_turns() gives.
 struct TimedPairs {
   std::vector<EnginePair> pairs;
   TimedOn on = TimedOn::kNothing;
@@ -64,9 +64,6 @@ bool described_alike(const device::Executable& a, const device::Executable& b);
 /// True once `pairs` are enough: 21 in 20 ms, or 5 in 60 ms, or 3 in 400 ms, or 1 in 2 s; `spent`
 /// is all their time.
 bool is_enough(std::size_t pairs, Duration spent) noexcept;
-/// True where the median of so many pairs is so near to worth_a_change() that four times as many
-/// decide, within a second.
-bool is_close(std::span<const EnginePair> pairs);
 /// The median of other / first; 1 where there is no pair, or one that took no time.
 double median_ratio(std::span<const EnginePair> pairs);
 /// The other engine has to win by 3 percent: less is not worth a change.
@@ -78,11 +75,14 @@ inline constexpr double kWorthAShortChange = 0.6;
 /// Which of the two holds for what was timed.
 double worth_a_change(std::span<const EnginePair> pairs);
 
+/// The program runs on this executable from now on.
+using UseEngine = std::function<void(const std::shared_ptr<device::Executable>&)>;
+
 /// What a trial came to, kept as data beside the compiled program.
 struct EngineVerdict {
   std::string engine;     ///< The one that computes it; in DeviceInfo::engines.
   double ratio = 1;       ///< Median of its time by that of the other one.
-  std::size_t pairs = 0;  ///< Of runs; none where the other one does not take the program.
+  std::size_t pairs = 0;  ///< Of runs or blocks; none where the other one does not take the program.
   TimedOn timed_on = TimedOn::kNothing;  ///< kNothing: not told, or not timed.
 
   /// For people: why this engine.
@@ -123,14 +123,16 @@ class EngineTrial {
     std::string name;          ///< Of the program, for the log.
     std::string first_engine;  ///< In use.
     std::string other_engine;
-    /// The executable in use. Called in the trial's thread, as the two below; without a lock.
+    /// The executable in use. Called in the trial's thread, as the three below; without a lock.
     std::function<std::shared_ptr<device::Executable>()> first;
     /// Prepares the same on an engine that is not in use.
     std::function<Result<std::shared_ptr<device::Executable>>(const std::string& engine)>
         prepare_on;
-    /// Called with the verdict of each trial; `faster` is the other engine's executable where it
-    /// has won, else null. Not called where the trial could not be made this time.
-    std::function<void(const EngineVerdict&, std::shared_ptr<device::Executable> faster)> done;
+    /// The program runs on it from now on. Not given where the program does not run.
+    UseEngine use;
+    /// Called with the verdict of each trial, after use(). Not called where the trial could not be
+    /// made this time.
+    std::function<void(const EngineVerdict&)> done;
   };
 
   /// `known`: of an earlier trial, which stands for the first one.
@@ -172,14 +174,26 @@ class EngineTrial {
 /// leaves out those that others hold exclusively.
 device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) noexcept;
 
-/// Runs both executables in turns on the same inputs, which lie in other memory each time, as
-/// further callers of the device, until is_enough(). A turn of runs below 1 ms is several of them.
-/// One run at a time on one core where several are seldom idle together, or cannot be had, or the
-/// device lets too few jobs wait. kCancelled once
-/// `stopped` says so, which is asked before each pair of turns.
-Result<TimedPairs> time_pairs(device::Device& device, const std::string& name,
-                              const std::shared_ptr<device::Executable>& first,
-                              const std::shared_ptr<device::Executable>& other,
-                              EngineTrial::Run run, const std::function<bool()>& stopped);
+/// Two executables of a program, and the run that both repeat, as further callers of the device.
+/// Their inputs lie in other memory each time.
+struct Comparison {
+  device::Device& device;
+  std::string name;  ///< Of the program.
+  std::shared_ptr<device::Executable> first;  ///< In use.
+  std::shared_ptr<device::Executable> other;
+  EngineTrial::Run run;           ///< Its inputs are read only.
+  std::function<bool()> stopped;  ///< Asked before each turn and block, which are kCancelled then.
+};
+
+/// Runs both in turns, right after one another, until is_enough(). A turn of runs below 1 ms is
+/// several of them. One run at a time on one core where several are seldom idle together, or cannot
+/// be had, or the device lets too few jobs wait.
+Result<TimedPairs> time_in_turns(Comparison& of);
+
+/// Runs both in blocks of runs of the same one, while the program uses it too: each has in the
+/// caches what it would have if it stayed in use. At most five blocks of each; fewer where they
+/// take a second. `on`: as time_in_turns() could run them. The last block may leave the other one
+/// in use. No `use`: the program does not run.
+Result<std::vector<EnginePair>> time_in_blocks(Comparison& of, TimedOn on, const UseEngine& use);
 
 }  // namespace corelane::runtime

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <set>
 #include <thread>
 
 #include "base/process/testing/static_engine.h"
@@ -69,19 +70,6 @@ TEST(EngineTrial, ShortRunsHaveToWinByMore) {
   EXPECT_EQ(worth_a_change(pairs), 0.97);
   pairs.push_back(pairs[0]);
   EXPECT_EQ(worth_a_change(pairs), 0.6);
-}
-
-TEST(EngineTrial, IsCloseWhereTheMedianIsNearToWhatDecides) {
-  const auto close = [](Duration first, Duration other) {
-    return is_close(std::vector<EnginePair>{{first, other}});
-  };
-  EXPECT_TRUE(close(microseconds(1000), microseconds(970)));
-  EXPECT_TRUE(close(microseconds(1000), microseconds(880)));
-  EXPECT_TRUE(close(microseconds(1000), microseconds(1060)));
-  EXPECT_FALSE(close(microseconds(1000), microseconds(870)));
-  EXPECT_FALSE(close(microseconds(1000), microseconds(1070)));
-  EXPECT_FALSE(close(microseconds(100), microseconds(97))) << "short ones have to win by more";
-  EXPECT_TRUE(close(microseconds(100), microseconds(62)));
 }
 
 TEST(EngineVerdict, IsReadAsItIsWritten) {
@@ -363,19 +351,97 @@ TEST(EngineTrial, OtherJobsDoNotTurnATrialThatWasClear) {
   EXPECT_EQ(bench.setup.device->prepared.size(), 2U) << "no further trial";
 }
 
+/// Two cores at work, where the engine in use is the faster one. Seen are the engines in use while
+/// the trial runs.
+struct FavourBench : BesideBench {
+  explicit FavourBench(Duration other_while_in_use, Duration other = microseconds(396),
+                       bool fails_while_in_use = false) {
+    setup.device->on_submit = [this, other_while_in_use, other, fails_while_in_use] {
+      const std::string used = engine();
+      seen.insert(used);
+      const Duration first = microseconds(400);
+      setup.device->run_times_at_once = {
+          {"", first}, {"a", first}, {"b", used == "b" ? other_while_in_use : other}};
+      if (used == "b" && fails_while_in_use)
+        setup.device->next_status = error(Code::kEngineFailed, "no");
+    };
+    run_beside(1, kRunsBeforeTrial);
+    setup.device->on_submit = nullptr;
+    ran = context.run();
+  }
+  std::string in_use() const { return setup.device->last.executable->engine().engine; }
+  std::string why() const { return setup.program.engine().why; }
+
+  std::set<std::string> seen;
+  Status ran;
+};
+
+TEST(EngineTrial, WhatIsNotClearIsTimedWithEachEngineInUse) {
+  const FavourBench faster(microseconds(360));
+  EXPECT_EQ(faster.engine(), "b");
+  EXPECT_EQ(faster.in_use(), "b");
+  EXPECT_EQ(faster.why(), "measured: 0.90 of the other's time");
+  EXPECT_THAT(faster.seen, ::testing::ElementsAre("b", "fake 1"));
+}
+
+TEST(EngineTrial, TheProgramReturnsToTheFirstEngineWhereTheOtherLosesWhileItIsInUse) {
+  // Faster at first, so that it would have been taken.
+  const FavourBench slower(microseconds(420), microseconds(384));
+  EXPECT_THAT(slower.seen, ::testing::ElementsAre("b", "fake 1"));
+  EXPECT_EQ(slower.engine(), "fake 1");
+  EXPECT_EQ(slower.in_use(), "");
+  EXPECT_TRUE(slower.ran.ok());
+  EXPECT_EQ(slower.why(), "measured: 0.95 of the other's time");
+}
+
+TEST(EngineTrial, TheProgramReturnsToTheFirstEngineWhereTheOtherFailsWhileItIsInUse) {
+  const FavourBench fails(microseconds(360), microseconds(384), true);
+  EXPECT_THAT(fails.seen, ::testing::ElementsAre("b", "fake 1"));
+  EXPECT_EQ(fails.engine(), "fake 1");
+  EXPECT_EQ(fails.in_use(), "");
+  EXPECT_EQ(fails.why(), "") << "no verdict";
+}
+
+TEST(EngineTrial, WhereBlocksGetNoCoresTheTurnsDecide) {
+  Bench bench(microseconds(400), microseconds(400));
+  bench.setup.device->wide_run_times = {{"", microseconds(400)}, {"b", microseconds(360)}};
+  bench.setup.device->on_submit = [&] {
+    if (bench.engine() == "b") bench.setup.device->config.wide_jobs_wait = true;
+  };
+  RunOptions wide;
+  wide.cores = device::CoreSet::platform();
+  for (std::uint32_t i = 0; i < kRunsBeforeTrial; ++i) ASSERT_TRUE(bench.context.run(wide).ok());
+  bench.wait();
+  EXPECT_TRUE(bench.setup.device->config.wide_jobs_wait) << "blocks had begun";
+  EXPECT_EQ(bench.engine(), "b");
+  EXPECT_EQ(bench.setup.program.engine().why, "measured: 0.90 of the other's time");
+}
+
+TEST(EngineTrial, TheOtherEngineIsNotUsedForATrialThatIsClear) {
+  for (const Duration other : {microseconds(190), microseconds(800)})
+    EXPECT_THAT(FavourBench(microseconds(1), other).seen, ::testing::ElementsAre("fake 1"));
+}
+
 /// Two executables on a device, and a trial of them.
 struct PairsBench : Bench {
   using Bench::Bench;
-  Result<TimedPairs> time(std::size_t at_once) {
+  Comparison comparison(std::size_t at_once) {
     device::PrepareOptions options;
     options.engine = "b";
-    const auto first = setup.device->prepare({}, {});
-    const auto other = setup.device->prepare({}, options);
     EngineTrial::Run run;
     run.inputs = {{Shape{1, 4}, ByteVector(4 * sizeof(float))}};
     run.cores = device::CoreSet::any(1);
     run.at_once = at_once;
-    return time_pairs(*setup.device, "p", *first, *other, std::move(run), [] { return false; });
+    return {*setup.device,
+            "p",
+            setup.device->prepare({}, {}).value(),
+            setup.device->prepare({}, options).value(),
+            std::move(run),
+            [] { return false; }};
+  }
+  Result<TimedPairs> time(std::size_t at_once) {
+    Comparison of = comparison(at_once);
+    return time_in_turns(of);
   }
 };
 
@@ -390,39 +456,50 @@ TEST(EngineTrial, AFailureAtTheSameTimeAsOthersEndsTheTrial) {
 }
 
 TEST(EngineTrial, RunsAtOnceAreAllSubmittedBeforeOneIsWaitedFor) {
-  const auto most = [](std::size_t at_once, Duration first, std::size_t cores = 3) {
-    testing::FakeConfig config = Bench::config();
-    config.cores = cores;
-    PairsBench bench(first, first, {}, config);
+  const auto most = [](std::size_t at_once) {
+    PairsBench bench(milliseconds(5), milliseconds(5));
     EXPECT_TRUE(bench.time(at_once));
     EXPECT_EQ(*bench.setup.device->not_awaited, 0);
     return bench.setup.device->most_not_awaited;
   };
-  for (const int at_once : {2, 4}) {
-    EXPECT_EQ(most(at_once, microseconds(10)), at_once);
-    EXPECT_EQ(most(at_once, milliseconds(30)), at_once);
-    EXPECT_EQ(most(at_once, milliseconds(5)), 3 * at_once) << "each three times";
-  }
-  EXPECT_EQ(most(1, milliseconds(5)), 0) << "it is run, not submitted";
-  EXPECT_EQ(most(1, milliseconds(5), 1), 2) << "runs of the program would come in between";
+  EXPECT_EQ(most(1), 0) << "it is run, not submitted";
+  for (const int at_once : {2, 4}) EXPECT_EQ(most(at_once), at_once);
 }
 
-/// Its weights are in the caches then, as those of the engine in use are.
-TEST(EngineTrial, OfRunsInARowTheSecondOneCounts) {
+TEST(EngineTrial, TheFirstRunsOfABlockDoNotCount) {
   PairsBench bench(milliseconds(5), milliseconds(5));
   int runs = 0;
   bench.setup.device->on_submit = [&] {
-    // Once without others, on each engine; then by sixes: two at once, three times.
-    const int run = runs++ - 4;
-    const Duration time = milliseconds(run < 0 || run % 6 / 2 == 1 ? 5 : 9);
+    const Duration time = milliseconds(runs++ < 3 * 2 ? 9 : 5);
     bench.setup.device->run_times_at_once = {{"", time}, {"b", time}};
   };
-  const auto timed = bench.time(2);
-  ASSERT_TRUE(timed);
-  for (const EnginePair& pair : timed->pairs) {
+  Comparison of = bench.comparison(2);
+  std::vector<std::shared_ptr<device::Executable>> used;
+  const auto timed = time_in_blocks(of, TimedOn::kEachCore, [&](const auto& executable) {
+    runs = 0;
+    used.push_back(executable);
+  });
+  ASSERT_TRUE(timed) << timed.error().to_string();
+  EXPECT_EQ(timed->size(), 5U);
+  for (const EnginePair& pair : *timed) {
     EXPECT_EQ(pair.first, milliseconds(5));
     EXPECT_EQ(pair.other, milliseconds(5));
   }
+  EXPECT_THAT(used, ::testing::ElementsAre(of.other, of.first, of.other, of.first, of.other))
+      << "each change once";
+}
+
+TEST(EngineTrial, BlocksOfLongRunsAreFewer) {
+  const auto pairs_of = [](Duration time) {
+    PairsBench bench(time, time);
+    Comparison of = bench.comparison(1);
+    const auto timed = time_in_blocks(of, TimedOn::kOneCore, nullptr);
+    return timed ? timed->size() : 0;
+  };
+  EXPECT_EQ(pairs_of(microseconds(1)), 5U);
+  EXPECT_EQ(pairs_of(microseconds(0)), 5U);
+  EXPECT_EQ(pairs_of(milliseconds(100)), 3U);
+  EXPECT_EQ(pairs_of(milliseconds(2000)), 1U);
 }
 
 TEST(EngineTrial, WhereASubmissionThrowsTheOthersHaveEndedBeforeTheirInputsGo) {
@@ -458,17 +535,6 @@ TEST(EngineTrial, InAForkedChildTheDeviceIsNotAskedForBusyCores) {
         std::_Exit(0);
       },
       ::testing::ExitedWithCode(0), "");
-}
-
-TEST(EngineTrial, ACloseTrialTakesFourTimesAsLongButAtMostASecond) {
-  const auto pairs_of = [](Duration first, Duration other) {
-    const auto timed = PairsBench(first, other).time(1);
-    return timed ? timed->pairs.size() : 0;
-  };
-  EXPECT_EQ(pairs_of(milliseconds(5), milliseconds(4)), 7U);
-  EXPECT_EQ(pairs_of(milliseconds(5), milliseconds(5)), 24U);
-  EXPECT_EQ(pairs_of(milliseconds(200), milliseconds(200)), 3U);
-  EXPECT_EQ(pairs_of(milliseconds(1000), milliseconds(1000)), 1U);
 }
 
 TEST(EngineTrial, ShapesOfAnotherSetThanTheFirstAreNotTimed) {

@@ -283,9 +283,10 @@ EngineTrial::Parts ExecutableSet::trial_parts(const std::optional<EngineVerdict>
   return parts;
 }
 
-bool ExecutableSet::is_news(const EngineVerdict& verdict) const {
+bool ExecutableSet::keep(const EngineVerdict& verdict) {
   const MutexLock lock(mutex_);
-  return !verdict_ || verdict_->engine != verdict.engine || verdict_->timed_on != verdict.timed_on;
+  const std::optional<EngineVerdict> before = std::exchange(verdict_, verdict);
+  return !before || before->engine != verdict.engine || before->timed_on != verdict.timed_on;
 }
 
 bool ExecutableSet::can_time_engines() const {
@@ -297,7 +298,7 @@ std::optional<EngineVerdict> ExecutableSet::compare_engines(EngineTrial::Run run
   std::optional<EngineVerdict> found;
   if (!is_free_to_choose() || !can_time_engines()) return found;
   EngineTrial::Parts parts = trial_parts({});
-  parts.done = [&found](const EngineVerdict& verdict, const auto&) { found = verdict; };
+  parts.done = [&found](const EngineVerdict& verdict) { found = verdict; };
   EngineTrial trial(std::move(parts));
   trial.begin(std::move(run));
   trial.wait_idle();
@@ -313,10 +314,9 @@ void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done)
   if (!engines_change_ || !can_time_engines()) return;
   if (known && known->timed_on == TimedOn::kNothing) return;
   EngineTrial::Parts parts = trial_parts(known);
-  parts.done = [this, done = std::move(done)](const EngineVerdict& verdict,
-                                              std::shared_ptr<device::Executable> faster) {
-    const bool is_new = is_news(verdict);
-    adopt(verdict, std::move(faster));
+  parts.use = [this](const auto& executable) { adopt(executable); };
+  parts.done = [this, done = std::move(done)](const EngineVerdict& verdict) {
+    const bool is_new = keep(verdict);
     if (forms_ != nullptr && is_new) forms_->reconsider();
     if (done && is_new) done(verdict);
   };
@@ -324,15 +324,8 @@ void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done)
 }
 
 /// Executables for other shapes stay as they are: they are right, and were prepared already.
-void ExecutableSet::adopt(const EngineVerdict& verdict,
-                          std::shared_ptr<device::Executable> faster) {
-  const std::vector<Shape> shapes = first().shapes;
-  {
-    const MutexLock lock(mutex_);
-    verdict_ = verdict;
-  }
-  if (faster == nullptr) return;
-  remember(shapes, std::move(faster));
+void ExecutableSet::adopt(std::shared_ptr<device::Executable> executable) {
+  remember(first().shapes, std::move(executable));
   generation_.fetch_add(1, std::memory_order_release);
 }
 
@@ -551,9 +544,9 @@ Result<bool> ExecutableSet::is_worth_it(const std::shared_ptr<device::Executable
   const std::shared_ptr<device::Executable> open = first().executable;
   if (run.inputs.size() != description_.inputs.size() || !takes_place_of(*open, *form))
     return false;
-  CORELANE_ASSIGN(const TimedPairs timed,
-                  time_pairs(*device_, description_.name, open, form, std::move(run),
-                             [this] { return forms_->stopping(); }));
+  Comparison of{*device_, description_.name, open,
+                form,     std::move(run),    [this] { return forms_->stopping(); }};
+  CORELANE_ASSIGN(const TimedPairs timed, time_in_turns(of));
   const double ratio = median_ratio(timed.pairs);
   log::debug("runtime", "program '{}': a form of {} takes {:.2f} of the time of the open one",
              description_.name, shapes_text(shapes_of(*form)), ratio);

@@ -131,11 +131,11 @@ class ExecutableSet {
   bool is_free_to_choose() const;
   /// True where something is prepared, of tensors of numbers alone.
   bool can_time_engines() const;
-  /// True where it says another thing than the last one.
-  bool is_news(const EngineVerdict& verdict) const;
+  /// True where it says another thing than the one before.
+  bool keep(const EngineVerdict& verdict);
   EngineTrial::Parts trial_parts(const std::optional<EngineVerdict>& known);
-  /// What a trial has found faster takes the place of the first executable.
-  void adopt(const EngineVerdict& verdict, std::shared_ptr<device::Executable> faster);
+  /// It takes the place of the first executable: that of another engine.
+  void adopt(std::shared_ptr<device::Executable> executable);
   /// Sizes of a batch range get forms of their own from here on.
   void begin_forms();
   /// Prepares one, as far as the budget allows, for the contexts that there are. False: it is no
