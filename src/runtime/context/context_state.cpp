@@ -274,7 +274,15 @@ Status ContextState::use_or_open(runtime::ExecutableSet::Entry entry, std::vecto
 Status ContextState::follow_change() {
   seen_ = program_->executables->generation();
   CORELANE_ASSIGN(auto entry, program_->executables->for_shapes(shapes_));
-  if (entry.executable != entry_.executable) CORELANE_TRY(use_or_open(std::move(entry), shapes_));
+  if (entry.executable == entry_.executable) {
+    const MutexLock lock(mutex_);
+    std::swap(entry_.users, entry.users);
+  } else if (Status followed = use_or_open(std::move(entry), shapes_); !followed.ok()) {
+    // Without bindings nothing has changed: the one in use serves on.
+    if (!ready_ || entry_.executable->lost()) return followed;
+    log::debug("runtime", "program '{}': a context keeps what it runs on: {}",
+               program_->description.name, followed.to_string());
+  }
   forms_.follow(*program_->executables);
   return {};
 }
@@ -283,6 +291,7 @@ runtime::EngineTrial::Run ContextState::kind_of_run(const RunOptions& options) c
   const device::DeviceInfo& device = program_->device->info();
   runtime::EngineTrial::Run run;
   run.cores = device::CoreSet::any(1);
+  run.priority = options.priority;
   // Those of an activation are held for the engine that it runs on.
   if (activation_ != nullptr) return run;
   if (device.capabilities.multi_core_jobs)

@@ -48,18 +48,20 @@ constexpr std::size_t kMostInTurn = 16;
 /// run: meanwhile they keep idle ones from others.
 constexpr Duration kMostForCores = milliseconds(100);
 constexpr Duration::rep kWaitPerRun = 3;
-/// A block of runs in a row: at least so many, which take kLeastBlock, or so much as kBlock. As many
-/// go before it that are not timed: contexts follow a change of the engine with their next run, and
-/// make bindings there.
+/// A block of runs in a row: at least so many, which take kLeastBlock, or so much as kBlock. As
+/// many go before it that are not timed: contexts follow a change of the engine with their next
+/// run.
 constexpr std::size_t kRunsInBlock = 8;
 constexpr Duration kLeastBlock = milliseconds(5);
 constexpr Duration kBlock = milliseconds(25);
-/// Blocks of each engine; fewer where they take kMostForBlocks.
+/// Blocks of each engine; fewer where two agree that it is clear.
 constexpr std::size_t kBlocks = 5;
-constexpr Duration kMostForBlocks = milliseconds(1000);
-/// Where one engine takes less of the other's time than this in turns, blocks do not turn it.
+/// They end then, with what waits for cores: the program may be on the slower engine.
+constexpr Duration kMostForBlocks = std::chrono::seconds(3);
+/// Where an engine takes less than this part of what decides in turns, or that takes less than this
+/// part of its time, blocks do not turn it.
 constexpr double kFar = 0.5;
-/// Nor do runs beside others, where it takes less than this in blocks.
+/// Where one engine takes less of the other's time than this, nor do runs beside others.
 constexpr double kClear = 0.8;
 /// The most runs in a row that a further trial needs.
 constexpr std::uint32_t kMostBeforeAnother = 4096;
@@ -68,8 +70,20 @@ constexpr Duration kShort = std::chrono::microseconds(200);
 
 bool takes_one(const device::CoreSet& cores) noexcept { return cores.count() == 1; }
 
+template <typename T>
+T median(std::vector<T> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+auto stopped_error() { return error(Code::kCancelled, "the program ended"); }
+
+auto busy_error() { return error(Code::kBusy, "the cores of a job are in use"); }
+
 /// How a trial runs: on which cores, and how many at once.
 struct Way {
+  std::int32_t priority = 0;
   device::CoreSet cores;
   std::size_t at_once = 1;
 };
@@ -90,6 +104,7 @@ class Contender {
       job.executable = executable;
       CORELANE_ASSIGN(job.bindings, executable->new_bindings());
       job.cores = way.cores;
+      job.priority = way.priority;
       job.direct_user_memory = true;
     }
     return made;
@@ -110,13 +125,17 @@ class Contender {
     spent_ += total;
     return total / static_cast<Duration::rep>(runs);
   }
-  /// The median of the runs of a block.
+  /// From here on kBusy where a run would begin after `until`, and kCancelled once `stopped`, which
+  /// is to outlive this object.
+  void limit(TimePoint until, const std::function<bool()>& stopped) {
+    until_ = until;
+    stopped_ = &stopped;
+  }
+  /// The median of the runs of a block, after limit().
   Result<Duration> block(device::Queue& queue) {
     CORELANE_ASSIGN(std::vector<Duration> runs, runs_in_a_row(queue));
     CORELANE_ASSIGN(runs, runs_in_a_row(queue));  // The first ones do not count.
-    const auto middle = runs.begin() + static_cast<std::ptrdiff_t>(runs.size() / 2);
-    std::ranges::nth_element(runs, middle);
-    return *middle;
+    return median(std::move(runs));
   }
   /// In all turns and blocks.
   Duration spent() const noexcept { return spent_; }
@@ -132,6 +151,8 @@ class Contender {
              runs.size() >= kMostWarmUps;
     };
     for (Duration took{0}; !are_enough(took); took += runs.back()) {
+      if ((*stopped_)()) return stopped_error();
+      if (clock_->now() >= until_) return busy_error();
       CORELANE_ASSIGN(const Duration time, run(queue));
       spent_ += time;
       runs.push_back(time);
@@ -183,8 +204,8 @@ class Contender {
       }
       running.push_back(std::move(*completion));
     }
-    if (status.ok() && !takes_one(way_.cores)) CORELANE_TRY(await_cores(*running.front(), begin));
     for (const auto& each : running) {
+      if (status.ok()) status = await_cores(*each, begin);
       if (!status.ok() && each->cancel()) continue;
       each->wait_released();
       const device::JobRecord record = each->record();
@@ -194,11 +215,13 @@ class Contender {
     return status;
   }
 
-  /// kBusy, and the job does not run, where several cores are not idle together soon.
+  /// kBusy, and the job does not run, where several cores are not idle together soon, or any at the
+  /// limit.
   Status await_cores(device::Completion& job, TimePoint begin) {
-    const Duration allowed = kMostForCores + kWaitPerRun * spent_ - waited_;
-    if (!job.wait(later(begin, allowed)) && job.cancel())
-      return error(Code::kBusy, "the cores of a job are in use");
+    TimePoint until = until_;
+    if (!takes_one(way_.cores))
+      until = std::min(until, later(begin, kMostForCores + kWaitPerRun * spent_ - waited_));
+    if (until != kNever && !job.wait(until) && job.cancel()) return busy_error();
     job.wait_released();
     waited_ += std::max(Duration{0}, job.record().started - begin);
     return {};
@@ -210,6 +233,8 @@ class Contender {
   std::size_t next_ = 0;
   Duration spent_{0};
   Duration waited_{0};  ///< For several cores.
+  TimePoint until_ = kNever;
+  const std::function<bool()>* stopped_ = nullptr;
   std::vector<device::Submission> jobs_;
 };
 
@@ -274,9 +299,7 @@ double median_ratio(std::span<const EnginePair> pairs) {
                      static_cast<double>(pair.first.count()));
   }
   if (ratios.empty()) return 1;
-  const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
-  std::ranges::nth_element(ratios, middle);
-  return *middle;
+  return median(std::move(ratios));
 }
 
 std::string EngineVerdict::reason() const {
@@ -337,6 +360,7 @@ namespace {
 /// On one core, also where the run takes more: these cannot be had.
 Way way_on(const EngineTrial::Run& run, TimedOn on) {
   Way way;
+  way.priority = run.priority;
   if (on == run.kind() || takes_one(run.cores)) way.cores = run.cores;
   if (on == TimedOn::kEachCore) way.at_once = run.at_once;
   return way;
@@ -362,15 +386,15 @@ struct Sides {
   std::shared_ptr<device::Queue> queue;
 };
 
-/// At no lower priority than the program's own runs: where these keep all cores busy, no comparison
-/// would end, and none of them would become faster.
+/// At the priority of the program's own runs: where these keep all cores busy, no comparison at a
+/// lower one would end, and none of them would become faster.
 Result<std::vector<EnginePair>> turns_of(Comparison& of, std::vector<EngineTrial::Input>& copies,
                                          const Way& way) {
   CORELANE_ASSIGN(Sides sides, Sides::make(of, copies, way));
   std::vector<EnginePair> pairs;
   Duration warm{0};
   for (std::size_t turns = 0; !is_enough(pairs.size(), sides.spent() - warm); ++turns) {
-    if (of.stopped()) return error(Code::kCancelled, "the program ended");
+    if (of.stopped()) return stopped_error();
     EnginePair pair;
     CORELANE_ASSIGN(pair.first, sides.first.turn(*sides.queue));
     CORELANE_ASSIGN(pair.other, sides.other.turn(*sides.queue));
@@ -382,6 +406,22 @@ Result<std::vector<EnginePair>> turns_of(Comparison& of, std::vector<EngineTrial
     pairs.push_back(pair);
   }
   return pairs;
+}
+
+/// Of runs so long, what is left in the caches matters little, and blocks would take seconds.
+bool are_long(std::span<const EnginePair> pairs) {
+  const auto is_long = [](const EnginePair& pair) { return pair.first >= kBlock; };
+  return static_cast<std::size_t>(std::ranges::count_if(pairs, is_long)) * 2 > pairs.size();
+}
+
+bool is_clear(double ratio) noexcept { return ratio < kClear || ratio > 1 / kClear; }
+
+/// The first two say the same, by far.
+bool are_clear(std::span<const EnginePair> pairs) {
+  if (pairs.size() < 2) return false;
+  const double one = median_ratio(pairs.first(1));
+  const double two = median_ratio(pairs.subspan(1, 1));
+  return is_clear(one) && is_clear(two) && (one < 1) == (two < 1);
 }
 
 }  // namespace
@@ -403,18 +443,26 @@ Result<TimedPairs> time_in_turns(Comparison& of) {
 Result<std::vector<EnginePair>> time_in_blocks(Comparison& of, TimedOn on, const UseEngine& use) {
   std::vector<EngineTrial::Input> copies = of.run.inputs;
   CORELANE_ASSIGN(Sides sides, Sides::make(of, copies, way_on(of.run, on)));
+  const TimePoint until = later(of.device.clock()->now(), kMostForBlocks);
+  sides.first.limit(until, of.stopped);
+  sides.other.limit(until, of.stopped);
   std::vector<EnginePair> pairs;
   bool on_other = false;
-  while (pairs.size() < kBlocks && sides.spent() < kMostForBlocks) {
-    EnginePair& pair = pairs.emplace_back();
+  const auto time = [&](EnginePair& pair) -> Status {
+    CORELANE_ASSIGN((on_other ? pair.other : pair.first),
+                    (on_other ? sides.other : sides.first).block(*sides.queue));
+    return {};
+  };
+  while (pairs.size() < kBlocks && !are_clear(pairs)) {
+    EnginePair pair;
     // The engine in use goes first.
-    for (const bool changes : {false, true}) {
-      if (of.stopped()) return error(Code::kCancelled, "the program ended");
-      if (changes) on_other = !on_other;
-      if (changes && use) use(on_other ? of.other : of.first);
-      CORELANE_ASSIGN((on_other ? pair.other : pair.first),
-                      (on_other ? sides.other : sides.first).block(*sides.queue));
-    }
+    Status timed = time(pair);
+    if (timed.ok() && use) timed = use(on_other ? of.first : of.other);
+    if (timed.ok()) on_other = !on_other;
+    if (timed.ok()) timed = time(pair);
+    if (timed.code() == Code::kBusy && !pairs.empty()) break;
+    CORELANE_TRY(timed);
+    pairs.push_back(pair);
   }
   return pairs;
 }
@@ -492,24 +540,61 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
       return prepared.error();
     }
     const std::shared_ptr<device::Executable> other = std::move(*prepared);
-    Comparison of{*parts.device, parts.name,       first,
+    frees_much = first->memory().total() + other->memory().total() >= kWorthATrim;
+    loser = other;
+    wanted_on.store(run.kind(), std::memory_order_relaxed);
+    Comparison of{*parts.device, parts.name,     first,
                   other,         std::move(run), [this] { return stopped(); }};
-    CORELANE_ASSIGN(const Timed timed, time(of));
+    InUse in_use(parts, of);
+    CORELANE_ASSIGN(const Timed timed, time(of, in_use));
     const bool faster = timed.ratio < timed.needed;
     log::debug("runtime", "program '{}' runs on {}: {} takes {:.2f} of the time of {}, cores: {}",
                parts.name, faster ? unused : used, unused, timed.ratio, used, word_of(timed.on));
-    if (stopped()) return error(Code::kCancelled, "the program ended");
-    frees_much = first->memory().total() + other->memory().total() >= kWorthATrim;
-    loser = faster ? first : other;
+    if (stopped()) return stopped_error();
     const EngineVerdict verdict{faster ? unused : used, faster ? timed.ratio : 1 / timed.ratio,
                                 timed.pairs, timed.on};
+    CORELANE_TRY(in_use.settle(faster));
+    if (faster) {
+      std::swap(used, unused);
+      loser = first;
+    }
     clear.store(verdict.ratio < kClear, std::memory_order_relaxed);
-    wanted_on.store(of.run.kind(), std::memory_order_relaxed);
-    if (faster) std::swap(used, unused);
-    if (parts.use && faster != timed.other_is_used) parts.use(faster ? other : first);
     parts.done(verdict);
     return {};
   }
+
+  /// What the program runs on. The first one again at the end of this object, unless settle() was
+  /// called.
+  class InUse {
+   public:
+    InUse(const Parts& parts, const Comparison& of) : parts_(&parts), of_(&of) {}
+    ~InUse() {
+      const Status back = no_throw("the return", [&] { return use(false); });
+      if (!back.ok())
+        log::debug("runtime", "program '{}' does not return to its engine: {}", parts_->name,
+                   text_or_none([&] { return back.to_string(); }));
+    }
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+    Status use(bool other) {
+      if (other == on_other_ || settled_) return {};
+      CORELANE_TRY(parts_->use(other ? of_->other : of_->first));
+      on_other_ = other;
+      return {};
+    }
+    Status settle(bool other) {
+      if (parts_->use) CORELANE_TRY(use(other));
+      settled_ = true;
+      return {};
+    }
+    bool on_other() const noexcept { return on_other_; }
+
+   private:
+    const Parts* parts_;
+    const Comparison* of_;
+    bool on_other_ = false;
+    bool settled_ = false;
+  };
 
   /// Of the other engine by the first one.
   struct Timed {
@@ -517,34 +602,28 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     double needed = 1;  ///< worth_a_change()
     std::size_t pairs = 0;
     TimedOn on = TimedOn::kNothing;
-    bool other_is_used = false;  ///< By the program, by now.
+
+    static Timed of(std::span<const EnginePair> pairs, TimedOn on) {
+      return {median_ratio(pairs), worth_a_change(pairs), pairs.size(), on};
+    }
   };
 
   /// In turns, an engine finds the weights of the other one in the caches, or those of the one that
   /// the program uses. So blocks decide, unless one engine is faster by far.
-  Result<Timed> time(Comparison& of) {
+  Result<Timed> time(Comparison& of, InUse& in_use) {
     CORELANE_ASSIGN(const TimedPairs turns, time_in_turns(of));
-    Timed result{median_ratio(turns.pairs), worth_a_change(turns.pairs), turns.pairs.size(),
-                 turns.on, false};
-    const double far = result.ratio / result.needed;
-    if (far < kFar || far > 1 / kFar) return result;
+    const Timed by_turns = Timed::of(turns.pairs, turns.on);
+    const double far = by_turns.ratio / by_turns.needed;
+    if (far < kFar || far > 1 / kFar || are_long(turns.pairs)) return by_turns;
     UseEngine use;
-    if (parts.use) {
-      use = [&](const std::shared_ptr<device::Executable>& engine) {
-        parts.use(engine);
-        result.other_is_used = engine == of.other;
-      };
-    }
-    const auto blocks = no_throw("timing the engines in use",
-                                 [&] { return time_in_blocks(of, turns.on, use); });
-    if (blocks) {
-      result.ratio = median_ratio(*blocks);
-      result.pairs = blocks->size();
-      return result;
-    }
-    // The program keeps the cores that a block needs: the turns stand.
-    if (blocks.error().code() == Code::kBusy) return result;
-    if (result.other_is_used) parts.use(of.first);
+    if (parts.use) use = [&](const auto& engine) { return in_use.use(engine == of.other); };
+    const auto blocks = time_in_blocks(of, turns.on, use);
+    if (blocks) return Timed::of(*blocks, turns.on);
+    const Code code = blocks.error().code();
+    const bool lacks =
+        code == Code::kBusy || code == Code::kOutOfCores || code == Code::kOutOfMemory;
+    // Where cores or memory are lacking with the other engine in use, the first one stays.
+    if (lacks && !in_use.on_other()) return by_turns;
     return error(blocks.error());
   }
 

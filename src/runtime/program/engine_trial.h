@@ -75,14 +75,15 @@ inline constexpr double kWorthAShortChange = 0.6;
 /// Which of the two holds for what was timed.
 double worth_a_change(std::span<const EnginePair> pairs);
 
-/// The program runs on this executable from now on.
-using UseEngine = std::function<void(const std::shared_ptr<device::Executable>&)>;
+/// The program runs on this executable from now on; where it fails, on what it ran before.
+using UseEngine = std::function<Status(const std::shared_ptr<device::Executable>&)>;
 
 /// What a trial came to, kept as data beside the compiled program.
 struct EngineVerdict {
-  std::string engine;     ///< The one that computes it; in DeviceInfo::engines.
-  double ratio = 1;       ///< Median of its time by that of the other one.
-  std::size_t pairs = 0;  ///< Of runs or blocks; none where the other one does not take the program.
+  std::string engine;  ///< The one that computes it; in DeviceInfo::engines.
+  double ratio = 1;    ///< Median of its time by that of the other one.
+  std::size_t pairs =
+      0;  ///< Of runs or blocks; none where the other one does not take the program.
   TimedOn timed_on = TimedOn::kNothing;  ///< kNothing: not told, or not timed.
 
   /// For people: why this engine.
@@ -102,7 +103,7 @@ bool engines_are_timed(bool wanted);
 /// The trials of a program: one, and others where its runs take the cores otherwise later. Each
 /// is made in a thread that lives while it lasts, and for some seconds more: until no context uses
 /// the engine that lost, whose memory then goes back to the system. Any thread. The end of this
-/// object waits for the engine's call that is under way.
+/// object waits for the calls of the engine that are under way.
 class EngineTrial {
  public:
   /// The content of an input as it was bound for one run.
@@ -115,6 +116,7 @@ class EngineTrial {
     std::vector<Input> inputs;
     device::CoreSet cores;    ///< As trial_cores() gives them, or those at work for runs at once.
     std::size_t at_once = 1;  ///< Runs at the same time, where each takes one core.
+    std::int32_t priority = 0;
 
     TimedOn kind() const noexcept;
   };
@@ -178,22 +180,24 @@ device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) no
 /// Their inputs lie in other memory each time.
 struct Comparison {
   device::Device& device;
-  std::string name;  ///< Of the program.
+  std::string name;                           ///< Of the program.
   std::shared_ptr<device::Executable> first;  ///< In use.
   std::shared_ptr<device::Executable> other;
   EngineTrial::Run run;           ///< Its inputs are read only.
-  std::function<bool()> stopped;  ///< Asked before each turn and block, which are kCancelled then.
+  std::function<bool()> stopped;  ///< Asked before each two turns, and each run of a block.
 };
 
 /// Runs both in turns, right after one another, until is_enough(). A turn of runs below 1 ms is
 /// several of them. One run at a time on one core where several are seldom idle together, or cannot
-/// be had, or the device lets too few jobs wait.
+/// be had, or the device lets too few jobs wait. kCancelled once it is stopped.
 Result<TimedPairs> time_in_turns(Comparison& of);
 
 /// Runs both in blocks of runs of the same one, while the program uses it too: each has in the
-/// caches what it would have if it stayed in use. At most five blocks of each; fewer where they
-/// take a second. `on`: as time_in_turns() could run them. The last block may leave the other one
-/// in use. No `use`: the program does not run.
+/// caches what it would have if it stayed in use. Five blocks of each, or two where these agree
+/// that one engine takes less than 0.8 of the other's time, or those that were made after three
+/// seconds. The last block may leave the other one in use, also where this fails. `on`: as
+/// time_in_turns() could run them. No `use`: the program does not run. kBusy where there was no
+/// time for a block of each, kCancelled, or what `use` and the engines fail with.
 Result<std::vector<EnginePair>> time_in_blocks(Comparison& of, TimedOn on, const UseEngine& use);
 
 }  // namespace corelane::runtime

@@ -402,19 +402,75 @@ TEST(EngineTrial, TheProgramReturnsToTheFirstEngineWhereTheOtherFailsWhileItIsIn
   EXPECT_EQ(fails.why(), "") << "no verdict";
 }
 
-TEST(EngineTrial, WhereBlocksGetNoCoresTheTurnsDecide) {
-  Bench bench(microseconds(400), microseconds(400));
-  bench.setup.device->wide_run_times = {{"", microseconds(400)}, {"b", microseconds(360)}};
-  bench.setup.device->on_submit = [&] {
-    if (bench.engine() == "b") bench.setup.device->config.wide_jobs_wait = true;
+/// Wide jobs wait once the program runs on `engine` for the second time, or b for the first time.
+struct NoCoresBench : Bench {
+  explicit NoCoresBench(const std::string& engine) : Bench(microseconds(400), microseconds(400)) {
+    setup.device->wide_run_times = {{"", microseconds(400)}, {"b", microseconds(360)}};
+    std::string before = "fake 1";
+    bool changed = false;
+    setup.device->on_submit = [&, engine] {
+      const std::string used = this->engine();
+      changed = changed || used != before;
+      if (changed && used == engine) setup.device->config.wide_jobs_wait = true;
+    };
+    RunOptions wide;
+    wide.cores = device::CoreSet::platform();
+    for (std::uint32_t i = 0; i < kRunsBeforeTrial; ++i) EXPECT_TRUE(context.run(wide).ok());
+    wait();
+    EXPECT_TRUE(setup.device->config.wide_jobs_wait) << "blocks had begun";
+  }
+};
+
+TEST(EngineTrial, WhereBlocksGetNoCoresThoseBeforeDecide) {
+  const NoCoresBench some("fake 1");
+  EXPECT_EQ(some.engine(), "b");
+  EXPECT_EQ(some.setup.program.engine().why, "measured: 0.90 of the other's time");
+}
+
+TEST(EngineTrial, WhereTheOtherEngineGetsNoCoresTheFirstOneStays) {
+  const NoCoresBench none("b");
+  EXPECT_EQ(none.engine(), "fake 1");
+  EXPECT_EQ(none.setup.program.engine().why, "");
+}
+
+TEST(EngineTrial, WithoutMemoryForTheContextsTheEngineIsNotUsed) {
+  Bench bench(microseconds(400), microseconds(360));
+  int made = 0;
+  *bench.setup.device->on_bindings = [&](const std::string& engine) {
+    // In turns and in blocks one of its own, then those of contexts.
+    return engine == "b" && ++made > 2 ? Status(error(Code::kOutOfMemory, "no")) : Status();
   };
-  RunOptions wide;
-  wide.cores = device::CoreSet::platform();
-  for (std::uint32_t i = 0; i < kRunsBeforeTrial; ++i) ASSERT_TRUE(bench.context.run(wide).ok());
+  bench.run(kRunsBeforeTrial);
   bench.wait();
-  EXPECT_TRUE(bench.setup.device->config.wide_jobs_wait) << "blocks had begun";
+  bench.run(1);
+  EXPECT_GT(made, 2);
+  EXPECT_EQ(bench.engine(), "fake 1");
+}
+
+TEST(EngineTrial, AContextThatCannotFollowKeepsTheEngineItHas) {
+  Bench bench(microseconds(400), microseconds(100));
+  *bench.setup.device->on_bindings = [user =
+                                          std::this_thread::get_id()](const std::string& engine) {
+    const bool is_context = std::this_thread::get_id() == user;
+    return engine == "b" && is_context ? Status(error(Code::kOutOfMemory, "no")) : Status();
+  };
+  bench.run(kRunsBeforeTrial);
+  bench.wait();
   EXPECT_EQ(bench.engine(), "b");
-  EXPECT_EQ(bench.setup.program.engine().why, "measured: 0.90 of the other's time");
+  bench.run(1);
+  EXPECT_EQ(bench.setup.device->last.executable->engine().engine, "");
+}
+
+TEST(EngineTrial, WhyIsSaidOfNoEngineThatIsBeingTimed) {
+  BesideBench bench;
+  bench.run_beside(0, kRunsBeforeTrial);
+  EXPECT_EQ(bench.engine(), "b");
+  std::set<std::string> said;
+  bench.setup.device->on_submit = [&] {
+    if (bench.engine() != "b") said.insert(bench.setup.program.engine().why);
+  };
+  bench.run_beside(0b101, kRunsBeforeAnother);
+  EXPECT_THAT(said, ::testing::ElementsAre(""));
 }
 
 TEST(EngineTrial, TheOtherEngineIsNotUsedForATrialThatIsClear) {
@@ -478,6 +534,7 @@ TEST(EngineTrial, TheFirstRunsOfABlockDoNotCount) {
   const auto timed = time_in_blocks(of, TimedOn::kEachCore, [&](const auto& executable) {
     runs = 0;
     used.push_back(executable);
+    return Status();
   });
   ASSERT_TRUE(timed) << timed.error().to_string();
   EXPECT_EQ(timed->size(), 5U);
@@ -489,17 +546,78 @@ TEST(EngineTrial, TheFirstRunsOfABlockDoNotCount) {
       << "each change once";
 }
 
-TEST(EngineTrial, BlocksOfLongRunsAreFewer) {
-  const auto pairs_of = [](Duration time) {
-    PairsBench bench(time, time);
+TEST(EngineTrial, BlocksThatAgreeClearlyAreTwoOfEach) {
+  const auto pairs_of = [](Duration first, Duration other) {
+    PairsBench bench(first, other);
     Comparison of = bench.comparison(1);
     const auto timed = time_in_blocks(of, TimedOn::kOneCore, nullptr);
     return timed ? timed->size() : 0;
   };
-  EXPECT_EQ(pairs_of(microseconds(1)), 5U);
-  EXPECT_EQ(pairs_of(microseconds(0)), 5U);
-  EXPECT_EQ(pairs_of(milliseconds(100)), 3U);
-  EXPECT_EQ(pairs_of(milliseconds(2000)), 1U);
+  EXPECT_EQ(pairs_of(microseconds(10), microseconds(10)), 5U);
+  EXPECT_EQ(pairs_of(microseconds(10), microseconds(9)), 5U);
+  EXPECT_EQ(pairs_of(microseconds(10), microseconds(7)), 2U);
+  EXPECT_EQ(pairs_of(microseconds(10), microseconds(14)), 2U);
+  EXPECT_EQ(pairs_of(microseconds(0), microseconds(0)), 5U);
+}
+
+TEST(EngineTrial, BlocksEndWhenTheirTimeIsOver) {
+  PairsBench bench(milliseconds(5), milliseconds(5));
+  Comparison of = bench.comparison(1);
+  int used = 0;
+  const auto time = [&](int uses) {
+    used = 0;
+    return time_in_blocks(of, TimedOn::kOneCore, [&, uses](const auto&) {
+      if (++used == uses) bench.setup.device->time->advance(std::chrono::seconds(4));
+      return Status();
+    });
+  };
+  const auto early = time(1);
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code(), Code::kBusy);
+  const auto late = time(3);
+  ASSERT_TRUE(late);
+  EXPECT_EQ(late->size(), 2U) << "those that are complete";
+}
+
+TEST(EngineTrial, LongRunsAreTimedInTurnsAlone) {
+  // On a real engine the program would go to and fro, for seconds.
+  const auto bindings_of_b = [](Duration first, Duration other) {
+    Bench bench(first, other);
+    int made = 0;
+    *bench.setup.device->on_bindings = [&](const std::string& engine) {
+      made += engine == "b" ? 1 : 0;
+      return Status();
+    };
+    bench.run(kRunsBeforeTrial);
+    bench.wait();
+    EXPECT_EQ(bench.engine(), "b");
+    return made;
+  };
+  EXPECT_EQ(bindings_of_b(milliseconds(30), milliseconds(27)), 2)
+      << "of the turns, and its context";
+  EXPECT_GT(bindings_of_b(milliseconds(20), milliseconds(18)), 2) << "of blocks, too";
+}
+
+TEST(EngineTrial, ATrialHasThePriorityOfTheRun) {
+  Bench bench(microseconds(400), microseconds(360));
+  RunOptions options;
+  options.priority = 7;
+  for (std::uint32_t i = 0; i < kRunsBeforeTrial; ++i) ASSERT_TRUE(bench.context.run(options).ok());
+  bench.wait();
+  EXPECT_EQ(bench.engine(), "b");
+  EXPECT_EQ(bench.setup.device->last.priority, 7);
+  EXPECT_EQ(bench.setup.device->last.executable->engine().engine, "b") << "a job of the trial";
+}
+
+TEST(EngineTrial, AProgramThatEndsEndsABlock) {
+  PairsBench bench(microseconds(10), microseconds(10));
+  Comparison of = bench.comparison(1);
+  int asked = 0;
+  of.stopped = [&] { return ++asked == 3; };
+  const auto timed = time_in_blocks(of, TimedOn::kOneCore, nullptr);
+  ASSERT_FALSE(timed);
+  EXPECT_EQ(timed.error().code(), Code::kCancelled);
+  EXPECT_EQ(asked, 3);
 }
 
 TEST(EngineTrial, WhereASubmissionThrowsTheOthersHaveEndedBeforeTheirInputsGo) {
@@ -711,7 +829,7 @@ TEST(EngineTrial, WhereTheFasterEngineFailsTheFileIsLoadedWithoutItsTrial) {
   EXPECT_EQ(kept.load().engine().engine, "b");
 }
 
-/// Until the engine has changed, and 50 times after that.
+/// Until the engine has changed for good, to and fro before that, and 50 times after it.
 TEST(EngineTrial, ContextsRunWhileTheEngineChanges) {
   constexpr int kMostRuns = 1'000'000;  // Some thousand pass before the change.
   Bench bench(microseconds(10), microseconds(5));
@@ -730,7 +848,7 @@ TEST(EngineTrial, ContextsRunWhileTheEngineChanges) {
           ++wrong;
           break;
         }
-        if (bench.engine() == "b") ++after;
+        if (!bench.setup.program.engine().why.empty()) ++after;
         y.assign(4, -1);
         if (!context.run().ok() || y != std::vector<float>(4, 2 * static_cast<float>(t) + 1))
           ++wrong;

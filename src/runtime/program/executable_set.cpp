@@ -70,6 +70,17 @@ bool usable(const ExecutableSet::Entry& entry) {
   return entry.executable != nullptr && !entry.executable->lost();
 }
 
+/// Contexts that use it.
+std::size_t contexts_of(const ExecutableSet::Entry& entry) {
+  return static_cast<std::size_t>(std::max(1L, entry.users.use_count())) - 1;
+}
+
+/// Its name in DeviceInfo::engines; an executable of the device's own engine names none.
+std::string engine_of(const device::Executable& executable, const device::DeviceInfo& info) {
+  std::string engine = executable.engine().engine;
+  return engine.empty() && !info.engines.empty() ? info.engines[0] : engine;
+}
+
 /// Name of the first open dimension, or "INPUT[AXIS]" where it has none: a key of the option dims.
 std::string open_dimension(const ProgramDescription& description) {
   for (const IoEntry& input : description.inputs) {
@@ -260,9 +271,11 @@ device::EngineChoice ExecutableSet::engine_choice() const {
   const Entry used = first();
   if (used.executable == nullptr) return {};
   device::EngineChoice choice = used.executable->engine();
+  const std::string in_use = engine_of(*used.executable, device_->info());
   if (choice.engine.empty()) choice.engine = device_->info().engine;
   const MutexLock lock(mutex_);
-  if (verdict_) choice.why = verdict_->reason();
+  // While engines are timed, another one may be in use than the one of the last verdict.
+  if (verdict_ && verdict_->engine == in_use) choice.why = verdict_->reason();
   return choice;
 }
 
@@ -314,7 +327,7 @@ void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done)
   if (!engines_change_ || !can_time_engines()) return;
   if (known && known->timed_on == TimedOn::kNothing) return;
   EngineTrial::Parts parts = trial_parts(known);
-  parts.use = [this](const auto& executable) { adopt(executable); };
+  parts.use = [this](const auto& executable) { return adopt(executable); };
   parts.done = [this, done = std::move(done)](const EngineVerdict& verdict) {
     const bool is_new = keep(verdict);
     if (forms_ != nullptr && is_new) forms_->reconsider();
@@ -324,9 +337,29 @@ void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done)
 }
 
 /// Executables for other shapes stay as they are: they are right, and were prepared already.
-void ExecutableSet::adopt(std::shared_ptr<device::Executable> executable) {
-  remember(first().shapes, std::move(executable));
+Status ExecutableSet::adopt(const std::shared_ptr<device::Executable>& executable) {
+  if (executable->lost()) return error(Code::kDeviceLost, "what was prepared is lost");
+  std::size_t contexts = 0;
+  {
+    const MutexLock lock(mutex_);
+    contexts = contexts_of(entries_[0]);
+  }
+  CORELANE_TRY(make_copies(*executable, contexts));
+  remember(first().shapes, executable);
   generation_.fetch_add(1, std::memory_order_release);
+  return {};
+}
+
+/// Bindings reserve copies for their cores: what the contexts need is made in a thread of the
+/// background, not in their runs.
+Status ExecutableSet::make_copies(device::Executable& executable, std::size_t contexts) const {
+  std::vector<std::shared_ptr<device::Bindings>> bindings(
+      std::min(contexts, device_->info().cores.size()));
+  for (auto& each : bindings) {
+    // The macro is two statements.
+    CORELANE_ASSIGN(each, executable.new_bindings());
+  }
+  return {};
 }
 
 Result<std::shared_ptr<device::Executable>> ExecutableSet::prepare(const std::vector<Shape>& shapes,
@@ -392,6 +425,7 @@ ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
   Entry made{std::move(shapes), std::move(executable), std::make_shared<const char>(), copies,
              std::move(use)};
   const MutexLock lock(mutex_);
+  dropped.reserve(entries_.size() + 1);
   made.found = ++finds_;
   const auto drop = [&](std::size_t i) CORELANE_REQUIRES(mutex_) {
     dropped.push_back(std::move(entries_[i]));
@@ -403,7 +437,8 @@ ExecutableSet::Entry ExecutableSet::remember(std::vector<Shape> shapes,
   for (std::size_t i = entries_.size(); i-- > 1;)
     if (entries_[i].executable->lost()) drop(i);
   if (!entries_.empty() && entries_[0].shapes == made.shapes) {
-    dropped.push_back(std::exchange(entries_[0], made));
+    dropped.push_back(made);
+    std::swap(entries_[0], dropped.back());
     return made;
   }
   // Forms beside an open one have a budget of their own.
@@ -563,13 +598,12 @@ Result<bool> ExecutableSet::add_form(const std::shared_ptr<FormUse>& use, Engine
 
 /// One at a time, so the budget does not change meanwhile.
 Result<bool> ExecutableSet::make_form(const std::shared_ptr<FormUse>& use, EngineTrial::Run run) {
-  const std::size_t cores = device_->info().cores.size();
   std::size_t contexts = 0;
   {
     const MutexLock lock(mutex_);
     const Entry there = find(use->shapes);
     if (usable(there) && all_static(there.shapes)) return true;
-    contexts = static_cast<std::size_t>(std::max(2L, entries_[0].users.use_count())) - 1;
+    contexts = std::max<std::size_t>(1, contexts_of(entries_[0]));
   }
   CORELANE_ASSIGN(const std::size_t copies, room_for_form(*use));
   CORELANE_ASSIGN(auto executable, prepare(use->shapes, copies, form_engine_));
@@ -579,14 +613,7 @@ Result<bool> ExecutableSet::make_form(const std::shared_ptr<FormUse>& use, Engin
     if (!worth_it) return false;
   }
   CORELANE_ASSIGN(const std::size_t held, size_of_form(*executable));
-  // Bindings reserve copies for their cores: what the contexts need is made here, not in their
-  // runs.
-  std::vector<std::shared_ptr<device::Bindings>> bindings(std::min(contexts, cores));
-  for (auto& each : bindings) {
-    // The macro is two statements.
-    CORELANE_ASSIGN(each, executable->new_bindings());
-  }
-  bindings.clear();
+  CORELANE_TRY(make_copies(*executable, contexts));
   log::debug("runtime", "program '{}': {} has a form of its own", description_.name,
              shapes_text(use->shapes));
   remember(use->shapes, std::move(executable), held, use);

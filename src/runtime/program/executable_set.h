@@ -131,11 +131,13 @@ class ExecutableSet {
   bool is_free_to_choose() const;
   /// True where something is prepared, of tensors of numbers alone.
   bool can_time_engines() const;
-  /// True where it says another thing than the one before.
+  /// The verdict from now on. True where it says another thing than the one before.
   bool keep(const EngineVerdict& verdict);
   EngineTrial::Parts trial_parts(const std::optional<EngineVerdict>& known);
-  /// It takes the place of the first executable: that of another engine.
-  void adopt(std::shared_ptr<device::Executable> executable);
+  /// It takes the place of the first executable: that of another engine. Fails where it is lost,
+  /// or there is no memory for the contexts that there are; nothing changes then.
+  Status adopt(const std::shared_ptr<device::Executable>& executable);
+  Status make_copies(device::Executable& executable, std::size_t contexts) const;
   /// Sizes of a batch range get forms of their own from here on.
   void begin_forms();
   /// Prepares one, as far as the budget allows, for the contexts that there are. False: it is no

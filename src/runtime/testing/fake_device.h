@@ -182,6 +182,8 @@ class FakeExecutable final : public device::Executable {
   std::shared_ptr<const std::atomic<int>> losses;  ///< Of the device.
   int lost_at = 0;                                 ///< Which of them is its end.
   device::MemoryFigures figures;
+  /// FakeDevice::on_bindings.
+  std::shared_ptr<const std::function<Status(const std::string&)>> on_bindings;
 
   bool lost() const noexcept override { return *losses >= lost_at; }
   const std::vector<TensorDesc>& inputs() const noexcept override { return in; }
@@ -191,6 +193,7 @@ class FakeExecutable final : public device::Executable {
   device::EngineChoice engine() const override { return {engine_name, {}}; }
   device::MemoryFigures memory() const override { return figures; }
   Result<std::shared_ptr<device::Bindings>> new_bindings() override {
+    if (*on_bindings) CORELANE_TRY((*on_bindings)(engine_name));
     return std::make_shared<FakeBindings>(in, out);
   }
   Result<std::shared_ptr<device::Residence>> make_resident(const device::CoreSet&,
@@ -226,6 +229,9 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
   std::vector<device::Image> images;
   /// Called first by every prepare(), in its thread; a failure is its result.
   std::function<Status(const device::PrepareOptions&)> on_prepare;
+  /// Called first by every new_bindings(), with the engine's name; a failure is its result.
+  std::shared_ptr<std::function<Status(const std::string&)>> on_bindings =
+      std::make_shared<std::function<Status(const std::string&)>>();
   /// What a job takes on the engine that its executable was prepared for; 5 us where it is not
   /// here.
   std::map<std::string, Duration> run_times;
@@ -300,6 +306,7 @@ class FakeDevice final : public device::Device, public std::enable_shared_from_t
         options.engine == device::kSoonestEngine ? config.soonest : options.engine;
     executable->without_forms = config.soonest;
     executable->losses = losses;
+    executable->on_bindings = on_bindings;
     executable->figures = config.figures;
     executable->lost_at = *losses + 1;
     executable->in = config.inputs;
