@@ -287,9 +287,9 @@ Status ContextState::follow_change() {
   return {};
 }
 
-runtime::EngineTrial::Run ContextState::kind_of_run(const RunOptions& options) const {
+runtime::TimedRun ContextState::kind_of_run(const RunOptions& options) const {
   const device::DeviceInfo& device = program_->device->info();
-  runtime::EngineTrial::Run run;
+  runtime::TimedRun run;
   run.cores = device::CoreSet::any(1);
   run.priority = options.priority;
   // Those of an activation are held for the engine that it runs on.
@@ -313,7 +313,7 @@ runtime::EngineTrial::Run ContextState::kind_of_run(const RunOptions& options) c
   return run;
 }
 
-Status ContextState::copy_inputs(runtime::EngineTrial::Run& run) const {
+Status ContextState::copy_inputs(runtime::TimedRun& run) const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     CORELANE_ASSIGN(const device::TensorRef tensor, bindings_->input(i));
     const auto* const data = static_cast<const std::byte*>(tensor.data);
@@ -340,7 +340,7 @@ void ContextState::note_run(const RunOptions& options) noexcept {
     runs_since_look_ = 0;
   }
   const Status begun = no_throw("timing the engines", [&]() -> Status {
-    runtime::EngineTrial::Run run = kind_of_run(options);
+    runtime::TimedRun run = kind_of_run(options);
     if (timed) {
       if (!trial->note_runs(run.kind(), runtime::kRunsPerLook)) return {};
       // A form that is under way would be timed beside the engines, and against the one of before.
@@ -366,7 +366,7 @@ void ContextState::note_shapes(const RunOptions& options) noexcept {
     return Status();
   });
   if (!counted.ok() || !forms->note_run(forms_.use, options.wait.empty() || batches)) return;
-  runtime::EngineTrial::Run run;
+  runtime::TimedRun run;
   const Status copied = no_throw("copying the inputs of a run", [&]() -> Status {
     if (batches) return {};
     run = kind_of_run(options);

@@ -113,9 +113,9 @@ struct ContextState {
   void note_run(const RunOptions& options) noexcept;
   void note_shapes(const RunOptions& options) noexcept;
   /// A trial for the run that begins, without inputs. Asks the device which cores are busy.
-  runtime::EngineTrial::Run kind_of_run(const RunOptions& options) const;
+  runtime::TimedRun kind_of_run(const RunOptions& options) const;
   /// Adds the content of the inputs as they are bound.
-  Status copy_inputs(runtime::EngineTrial::Run& run) const;
+  Status copy_inputs(runtime::TimedRun& run) const;
   /// What a run begins with: the executable is there, the best of those for its shapes, with the
   /// state of now.
   Status settle_executable(const RunOptions& options, runtime::StateTurn& turn);

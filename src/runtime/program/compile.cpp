@@ -55,8 +55,8 @@ ByteVector made_element(DType type) {
 
 /// A run on made inputs, on one core; nothing where a dimension is open: who compiles does not know
 /// the sizes that come.
-std::optional<runtime::EngineTrial::Run> made_run(const std::vector<TensorDesc>& inputs) {
-  runtime::EngineTrial::Run run;
+std::optional<runtime::TimedRun> made_run(const std::vector<TensorDesc>& inputs) {
+  runtime::TimedRun run;
   run.cores = device::CoreSet::any(1);
   for (const TensorDesc& desc : inputs) {
     const auto bytes = desc.bytes();

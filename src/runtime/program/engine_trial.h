@@ -8,16 +8,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "corelane/base/bytes.h"
-#include "corelane/base/clock.h"
 #include "corelane/base/status.h"
 #include "corelane/device/core_set.h"
-#include "corelane/tensor/shape.h"
+#include "runtime/program/engine_timing.h"
 
 namespace corelane::device {
 class Device;
@@ -39,44 +36,10 @@ inline constexpr std::size_t kMostAtOnce = 4;
 /// device which cores are busy.
 inline constexpr std::uint32_t kRunsPerLook = 8;
 
-/// A run on each engine, or the median of a block of runs.
-struct EnginePair {
-  Duration first{};
-  Duration other{};
-};
-
-/// How runs take the device's cores: one, several cores for one run, or each a run of its own at
-/// the same time. Engines that are equally fast on one core may differ where others work beside it,
-/// since cores share caches.
-enum class TimedOn : std::uint8_t { kNothing, kOneCore, kSeveralCores, kEachCore };
-
-/// What time_in_turns() gives.
-struct TimedPairs {
-  std::vector<EnginePair> pairs;
-  TimedOn on = TimedOn::kNothing;
-};
-
 /// True where users see no change between the executables: the types and shapes of inputs and
 /// outputs are the same. An output that is open in both is known after a run only, so that it may
 /// have other dimensions fixed in one of them.
 bool described_alike(const device::Executable& a, const device::Executable& b);
-
-/// True once `pairs` are enough: 21 in 20 ms, or 5 in 60 ms, or 3 in 400 ms, or 1 in 2 s; `spent`
-/// is all their time.
-bool is_enough(std::size_t pairs, Duration spent) noexcept;
-/// The median of other / first; 1 where there is no pair, or one that took no time.
-double median_ratio(std::span<const EnginePair> pairs);
-/// The other engine has to win by 3 percent: less is not worth a change.
-inline constexpr double kWorthAChange = 0.97;
-/// By 40 percent where runs take less than 200 us: some networks pass each run on to a thread of
-/// their engine, which costs 10 us in a trial and up to 45 us in the program's own runs, as the
-/// kernel places the threads.
-inline constexpr double kWorthAShortChange = 0.6;
-/// Which of the two holds for what was timed.
-double worth_a_change(std::span<const EnginePair> pairs);
-
-/// The program runs on this executable from now on; where it fails, on what it ran before.
-using UseEngine = std::function<Status(const std::shared_ptr<device::Executable>&)>;
 
 /// What a trial came to, kept as data beside the compiled program.
 struct EngineVerdict {
@@ -106,20 +69,6 @@ bool engines_are_timed(bool wanted);
 /// object waits for the calls of the engine that are under way.
 class EngineTrial {
  public:
-  /// The content of an input as it was bound for one run.
-  struct Input {
-    Shape shape;
-    ByteVector bytes;
-  };
-  /// One run of the program, which both engines repeat.
-  struct Run {
-    std::vector<Input> inputs;
-    device::CoreSet cores;    ///< As trial_cores() gives them, or those at work for runs at once.
-    std::size_t at_once = 1;  ///< Runs at the same time, where each takes one core.
-    std::int32_t priority = 0;
-
-    TimedOn kind() const noexcept;
-  };
   struct Parts {
     std::shared_ptr<device::Device> device;
     std::string name;          ///< Of the program, for the log.
@@ -153,7 +102,7 @@ class EngineTrial {
   bool note_runs(TimedOn kind, std::uint32_t runs) noexcept;
   /// Starts the trial; nothing while one is under way. Where it cannot be made the log says why,
   /// and the engine in use stays.
-  void begin(Run run);
+  void begin(TimedRun run);
   /// In place of begin(), where the inputs could not be copied: the first engine stays.
   void give_up(const Status& why) noexcept;
   /// True from the end of a trial to the begin of the next one.
@@ -175,29 +124,5 @@ class EngineTrial {
 /// differ in what several cores gain them, but any. All of them are the platform's choice, which
 /// leaves out those that others hold exclusively.
 device::CoreSet trial_cores(const device::CoreSet& cores, std::size_t in_all) noexcept;
-
-/// Two executables of a program, and the run that both repeat, as further callers of the device.
-/// Their inputs lie in other memory each time.
-struct Comparison {
-  device::Device& device;
-  std::string name;                           ///< Of the program.
-  std::shared_ptr<device::Executable> first;  ///< In use.
-  std::shared_ptr<device::Executable> other;
-  EngineTrial::Run run;           ///< Its inputs are read only.
-  std::function<bool()> stopped;  ///< Asked before each two turns, and each run of a block.
-};
-
-/// Runs both in turns, right after one another, until is_enough(). A turn of runs below 1 ms is
-/// several of them. One run at a time on one core where several are seldom idle together, or cannot
-/// be had, or the device lets too few jobs wait. kCancelled once it is stopped.
-Result<TimedPairs> time_in_turns(Comparison& of);
-
-/// Runs both in blocks of runs of the same one, while the program uses it too: each has in the
-/// caches what it would have if it stayed in use. Five blocks of each, or two where these agree
-/// that one engine takes less than 0.8 of the other's time, or those that were made after three
-/// seconds. The last block may leave the other one in use, also where this fails. `on`: as
-/// time_in_turns() could run them. No `use`: the program does not run. kBusy where there was no
-/// time for a block of each, kCancelled, or what `use` and the engines fail with.
-Result<std::vector<EnginePair>> time_in_blocks(Comparison& of, TimedOn on, const UseEngine& use);
 
 }  // namespace corelane::runtime

@@ -307,7 +307,7 @@ bool ExecutableSet::can_time_engines() const {
          !holds_values(description_.outputs);
 }
 
-std::optional<EngineVerdict> ExecutableSet::compare_engines(EngineTrial::Run run) {
+std::optional<EngineVerdict> ExecutableSet::compare_engines(TimedRun run) {
   std::optional<EngineVerdict> found;
   if (!is_free_to_choose() || !can_time_engines()) return found;
   EngineTrial::Parts parts = trial_parts({});
@@ -460,11 +460,10 @@ void ExecutableSet::begin_forms() {
   // A device that refused open dimensions prepares each size when it is asked for.
   if (!description_.batch_range || all_static(first().shapes)) return;
   form_engine_ = base_.engine;
-  forms_ = std::make_unique<StaticForms>(
-      FormRule{}, description_.name,
-      [this](const std::shared_ptr<FormUse>& use, EngineTrial::Run run) {
-        return add_form(use, std::move(run));
-      });
+  forms_ = std::make_unique<StaticForms>(FormRule{}, description_.name,
+                                         [this](const std::shared_ptr<FormUse>& use, TimedRun run) {
+                                           return add_form(use, std::move(run));
+                                         });
 }
 
 void ExecutableSet::begin_shape_forms(std::string engine) {
@@ -478,11 +477,10 @@ void ExecutableSet::begin_shape_forms(std::string engine) {
   if (!open || all_static(used.shapes)) return;
   form_engine_ = std::move(engine);
   open_outputs_ = used.executable->outputs();
-  forms_ = std::make_unique<StaticForms>(
-      FormRule{kMostShapeForms, true}, description_.name,
-      [this](const std::shared_ptr<FormUse>& use, EngineTrial::Run run) {
-        return add_form(use, std::move(run));
-      });
+  forms_ = std::make_unique<StaticForms>(FormRule{kMostShapeForms, true}, description_.name,
+                                         [this](const std::shared_ptr<FormUse>& use, TimedRun run) {
+                                           return add_form(use, std::move(run));
+                                         });
 }
 
 std::size_t ExecutableSet::copies_taken() {
@@ -575,7 +573,7 @@ Status ExecutableSet::check_room_left() const {
 }
 
 Result<bool> ExecutableSet::is_worth_it(const std::shared_ptr<device::Executable>& form,
-                                        EngineTrial::Run run) const {
+                                        TimedRun run) const {
   const std::shared_ptr<device::Executable> open = first().executable;
   if (run.inputs.size() != description_.inputs.size() || !takes_place_of(*open, *form))
     return false;
@@ -590,14 +588,14 @@ Result<bool> ExecutableSet::is_worth_it(const std::shared_ptr<device::Executable
 }
 
 /// In the thread of the forms.
-Result<bool> ExecutableSet::add_form(const std::shared_ptr<FormUse>& use, EngineTrial::Run run) {
+Result<bool> ExecutableSet::add_form(const std::shared_ptr<FormUse>& use, TimedRun run) {
   auto added = make_form(use, std::move(run));
   if (first().executable->memory().total() >= kWorthATrim) trim_heap();
   return added;
 }
 
 /// One at a time, so the budget does not change meanwhile.
-Result<bool> ExecutableSet::make_form(const std::shared_ptr<FormUse>& use, EngineTrial::Run run) {
+Result<bool> ExecutableSet::make_form(const std::shared_ptr<FormUse>& use, TimedRun run) {
   std::size_t contexts = 0;
   {
     const MutexLock lock(mutex_);

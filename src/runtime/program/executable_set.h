@@ -92,7 +92,7 @@ class ExecutableSet {
   void time_engines(std::function<void(const EngineVerdict&)> done);
   /// Times them at once, on `run`. Nothing where the program leaves no choice, or they could not be
   /// timed: then the log says why. What was prepared stays. Before others use the set.
-  std::optional<EngineVerdict> compare_engines(EngineTrial::Run run);
+  std::optional<EngineVerdict> compare_engines(TimedRun run);
   /// Null where the engines are not timed. Constant once the program is loaded.
   EngineTrial* trial() const noexcept { return trial_.get(); }
   /// True where the program is not on its last engine yet, or session of an engine that nobody has
@@ -142,15 +142,14 @@ class ExecutableSet {
   void begin_forms();
   /// Prepares one, as far as the budget allows, for the contexts that there are. False: it is no
   /// faster than the open form.
-  Result<bool> add_form(const std::shared_ptr<FormUse>& use, EngineTrial::Run run);
-  Result<bool> make_form(const std::shared_ptr<FormUse>& use, EngineTrial::Run run);
+  Result<bool> add_form(const std::shared_ptr<FormUse>& use, TimedRun run);
+  Result<bool> make_form(const std::shared_ptr<FormUse>& use, TimedRun run);
   /// What it counts with against the budget; kOutOfMemory or kUnsupported where that is too much.
   Result<std::size_t> size_of_form(const device::Executable& form);
   /// PrepareOptions::replicate_limit of one more form; kOutOfMemory.
   Result<std::size_t> room_for_form(const FormUse& use);
   Status check_room_left() const;
-  Result<bool> is_worth_it(const std::shared_ptr<device::Executable>& form,
-                           EngineTrial::Run run) const;
+  Result<bool> is_worth_it(const std::shared_ptr<device::Executable>& form, TimedRun run) const;
   void drop_form(const std::vector<Shape>& shapes);
   /// Bytes that copies beyond the first take, and forms.
   std::size_t copies_taken() CORELANE_REQUIRES(mutex_);

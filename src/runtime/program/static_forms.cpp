@@ -68,7 +68,7 @@ struct StaticForms::Core : std::enable_shared_from_this<Core> {
   using Use = std::shared_ptr<FormUse>;
   struct Due {
     Use use;
-    EngineTrial::Run run;
+    TimedRun run;
   };
 
   Core(FormRule how, std::string program, Make maker)
@@ -249,7 +249,7 @@ struct StaticForms::Core : std::enable_shared_from_this<Core> {
     return front;
   }
 
-  Result<bool> make_one(const Use& use, EngineTrial::Run run) {
+  Result<bool> make_one(const Use& use, TimedRun run) {
     const EngineVisit visit;
     if (!visit || process_ending()) return error(Code::kCancelled, "the process ends");
     try {
@@ -328,7 +328,7 @@ bool StaticForms::note_run(const std::shared_ptr<FormUse>& use, bool inputs_are_
   return false;
 }
 
-void StaticForms::begin(const std::shared_ptr<FormUse>& use, EngineTrial::Run run) noexcept {
+void StaticForms::begin(const std::shared_ptr<FormUse>& use, TimedRun run) noexcept {
   Core& core = *core_;
   try {
     const MutexLock lock(core.mutex);

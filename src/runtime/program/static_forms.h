@@ -80,8 +80,7 @@ class StaticForms {
  public:
   /// Prepares the form of `use->shapes` and makes it known. Called in the thread of this object,
   /// without a lock. False: it is no faster than the open form. kOutOfMemory: there is no room.
-  using Make =
-      std::function<Result<bool>(const std::shared_ptr<FormUse>& use, EngineTrial::Run run)>;
+  using Make = std::function<Result<bool>(const std::shared_ptr<FormUse>& use, TimedRun run)>;
 
   /// `name`: of the program, for the log.
   StaticForms(FormRule rule, std::string name, Make make);
@@ -96,7 +95,7 @@ class StaticForms {
   /// begin() follows, with what the run was given where the rule is open-ended. Never waits.
   /// `inputs_are_there`: else no form is begun.
   bool note_run(const std::shared_ptr<FormUse>& use, bool inputs_are_there) noexcept;
-  void begin(const std::shared_ptr<FormUse>& use, EngineTrial::Run run) noexcept;
+  void begin(const std::shared_ptr<FormUse>& use, TimedRun run) noexcept;
   /// In place of begin(), where the inputs could not be copied: it is thought of again later.
   void give_up(const std::shared_ptr<FormUse>& use) noexcept;
   /// Makes the form of these shapes now and waits for it; at once where it is there. What `make`
