@@ -40,7 +40,7 @@ SHAPES = {"state": (2, 1, 128)}  # By an input's name: what voice detectors carr
 VALUES = {"sr": 16000, "fmin": 50, "fmax": 2000}
 PACKAGES = pathlib.Path(__file__).resolve().parent.parent / ".cache" / "packages"
 MOST_BYTES = 200 << 20
-WARM_UP = 1.5  # Seconds in which a session finds its engine.
+WARM_UP = 2.5  # Seconds in which a session finds its engine.
 FIRST_RUNS = 9
 NEW_PROCESSES = 5
 

@@ -254,7 +254,9 @@ bool ContextState::is_settled(const RunOptions& options) const {
 Status ContextState::settle_executable(const RunOptions& options, runtime::StateTurn& turn) {
   if (entry_.executable->lost()) CORELANE_TRY(renew());
   const bool may_change = program_->executables->may_change();
-  if (may_change && seen_ != program_->executables->generation()) CORELANE_TRY(follow_change());
+  const bool retries = follow_again_in_ > 0 && --follow_again_in_ == 0;
+  if (may_change && (retries || seen_ != program_->executables->generation()))
+    CORELANE_TRY(follow_change());
   if (states_.used || !options.state_slices.empty()) CORELANE_TRY(begin_states(options, turn));
   if (may_change) note_run(options);
   return {};

@@ -272,6 +272,7 @@ Status ContextState::use_or_open(runtime::ExecutableSet::Entry entry, std::vecto
 }
 
 Status ContextState::follow_change() {
+  follow_again_in_ = 0;
   seen_ = program_->executables->generation();
   CORELANE_ASSIGN(auto entry, program_->executables->for_shapes(shapes_));
   if (entry.executable == entry_.executable) {
@@ -280,6 +281,7 @@ Status ContextState::follow_change() {
   } else if (Status followed = use_or_open(std::move(entry), shapes_); !followed.ok()) {
     // Without bindings nothing has changed: the one in use serves on.
     if (!ready_ || entry_.executable->lost()) return followed;
+    follow_again_in_ = kRunsToFollow;
     log::debug("runtime", "program '{}': a context keeps what it runs on: {}",
                program_->description.name, followed.to_string());
   }

@@ -233,6 +233,9 @@ struct ContextState {
   runtime::KeptStates states_;
   static constexpr auto kLookAgain = ~std::uint64_t{0};
   std::uint64_t seen_ = 0;  ///< Of ExecutableSet::generation().
+  static constexpr std::uint32_t kRunsToFollow = 64;
+  /// Runs until a change is followed for which there was no memory; 0: all were followed.
+  std::uint32_t follow_again_in_ = 0;
   /// There is a static form for its shapes, and what is bound to an output does not fit that.
   bool form_misfits_ = false;
   /// Where the program's engines are timed: it runs on what the program prepared first.

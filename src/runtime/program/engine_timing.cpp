@@ -30,15 +30,19 @@ constexpr std::size_t kMostInTurn = 16;
 /// run: meanwhile they keep idle ones from others.
 constexpr Duration kMostForCores = milliseconds(100);
 constexpr Duration::rep kWaitPerRun = 3;
-/// A block of runs in a row: at least so many, which take kLeastBlock, or so much as kBlock. As
+/// A block of runs in a row: kRunsInBlock that take kLeastBlock, or kLeastRuns that take kBlock. As
 /// many go before it that are not timed: contexts follow a change of the engine with their next
 /// run.
 constexpr std::size_t kRunsInBlock = 8;
+constexpr std::size_t kLeastRuns = 3;
 constexpr Duration kLeastBlock = milliseconds(5);
 constexpr Duration kBlock = milliseconds(25);
-/// Blocks of each engine; fewer where two agree that it is clear.
+/// Blocks of each engine; fewer where two say that it is clear, or three that it is not close.
 constexpr std::size_t kBlocks = 5;
-/// They end then, with what waits for cores: the program may be on the slower engine.
+constexpr double kClose = 0.03;
+/// Of longer runs, what is left in the caches matters little, and blocks would take seconds.
+constexpr Duration kLongRun = milliseconds(25);
+/// No run of a block begins later: the program may be on the slower engine.
 constexpr Duration kMostForBlocks = std::chrono::seconds(3);
 /// Where an engine takes less than this part of what decides in turns, or that takes less than this
 /// part of its time, blocks do not turn it.
@@ -48,11 +52,12 @@ constexpr Duration kShort = std::chrono::microseconds(200);
 
 bool takes_one(const device::CoreSet& cores) noexcept { return cores.count() == 1; }
 
+/// The mean of the middle two where their number is even.
 template <typename T>
 T median(std::vector<T> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 auto stopped_error() { return error(Code::kCancelled, "the program ended"); }
@@ -125,8 +130,8 @@ class Contender {
   Result<std::vector<Duration>> runs_in_a_row(device::Queue& queue) {
     std::vector<Duration> runs;
     const auto are_enough = [&](Duration took) {
-      return took >= kBlock || (runs.size() >= kRunsInBlock && took >= kLeastBlock) ||
-             runs.size() >= kMostWarmUps;
+      return (runs.size() >= kLeastRuns && took >= kBlock) ||
+             (runs.size() >= kRunsInBlock && took >= kLeastBlock) || runs.size() >= kMostWarmUps;
     };
     for (Duration took{0}; !are_enough(took); took += runs.back()) {
       if ((*stopped_)()) return stopped_error();
@@ -253,7 +258,7 @@ namespace {
 /// On one core, also where the run takes more: these cannot be had.
 Way way_on(const TimedRun& run, TimedOn on) {
   Way way;
-  way.priority = run.priority;
+  way.priority = std::max(0, run.priority);
   if (on == run.kind() || takes_one(run.cores)) way.cores = run.cores;
   if (on == TimedOn::kEachCore) way.at_once = run.at_once;
   return way;
@@ -278,8 +283,8 @@ struct Sides {
   std::shared_ptr<device::Queue> queue;
 };
 
-/// At the priority of the program's own runs: where these keep all cores busy, no comparison at a
-/// lower one would end, and none of them would become faster.
+/// At no lower priority than the program's own runs: where these keep all cores busy, no comparison
+/// would end, and none of them would become faster.
 Result<std::vector<EnginePair>> turns_of(Comparison& of, std::vector<TimedRun::Input>& copies,
                                          const Way& way) {
   CORELANE_ASSIGN(Sides sides, Sides::make(of, copies, way));
@@ -300,20 +305,25 @@ Result<std::vector<EnginePair>> turns_of(Comparison& of, std::vector<TimedRun::I
   return pairs;
 }
 
-/// Of runs so long, what is left in the caches matters little, and blocks would take seconds.
+/// Most of them are.
 bool are_long(std::span<const EnginePair> pairs) {
-  const auto is_long = [](const EnginePair& pair) { return pair.first >= kBlock; };
+  const auto is_long = [](const EnginePair& pair) { return pair.first >= kLongRun; };
   return static_cast<std::size_t>(std::ranges::count_if(pairs, is_long)) * 2 > pairs.size();
 }
 
-bool is_clear(double ratio) noexcept { return ratio < kClear || ratio > 1 / kClear; }
-
-/// The first two say the same, by far.
-bool are_clear(std::span<const EnginePair> pairs) {
-  if (pairs.size() < 2) return false;
-  const double one = median_ratio(pairs.first(1));
-  const double two = median_ratio(pairs.subspan(1, 1));
-  return is_clear(one) && is_clear(two) && (one < 1) == (two < 1);
+/// All of them say the same of what is needed: two by far, or three if it is not close.
+bool agree(std::span<const EnginePair> pairs) {
+  const auto all = [&](auto says) {
+    return std::ranges::all_of(
+        pairs, [&](const EnginePair& pair) { return says(median_ratio(std::span(&pair, 1))); });
+  };
+  const auto all_beyond = [&](double low, double high) {
+    return all([&](double ratio) { return ratio < low; }) ||
+           all([&](double ratio) { return ratio > high; });
+  };
+  if (pairs.size() >= 2 && all_beyond(kClear, 1 / kClear)) return true;
+  const double needed = worth_a_change(pairs);
+  return pairs.size() >= 3 && all_beyond(needed * (1 - kClose), needed * (1 + kClose));
 }
 
 }  // namespace
@@ -345,7 +355,7 @@ Result<std::vector<EnginePair>> time_in_blocks(Comparison& of, TimedOn on, const
                     (on_other ? sides.other : sides.first).block(*sides.queue));
     return {};
   };
-  while (pairs.size() < kBlocks && !are_clear(pairs)) {
+  while (pairs.size() < kBlocks && !agree(pairs)) {
     EnginePair pair;
     // The engine in use goes first.
     Status timed = time(pair);
@@ -368,7 +378,9 @@ Result<TimedEngines> time_engines(Comparison& of, const UseEngine& use) {
   CORELANE_ASSIGN(const TimedPairs turns, time_in_turns(of));
   const TimedEngines by_turns = result_of(turns.pairs, turns.on);
   const double far = by_turns.ratio / by_turns.needed;
-  if (far < kFar || far > 1 / kFar || are_long(turns.pairs)) return by_turns;
+  // Other cores than those of the program's runs would tell nothing of how these do.
+  const bool otherwise = turns.on != of.run.kind();
+  if (far < kFar || far > 1 / kFar || otherwise || are_long(turns.pairs)) return by_turns;
   bool on_other = false;
   UseEngine use_noted;
   if (use) {

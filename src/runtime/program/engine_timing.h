@@ -92,23 +92,24 @@ struct Comparison {
 Result<TimedPairs> time_in_turns(Comparison& of);
 
 /// Runs both in blocks of runs of the same one, while the program uses it too: each has in the
-/// caches what it would have if it stayed in use. Five blocks of each, or two where these agree
-/// that one engine takes less than 0.8 of the other's time, or those that were made after three
-/// seconds. The last block may leave the other one in use, also where this fails. `on`: as
-/// time_in_turns() could run them. No `use`: the program does not run. kBusy where there was no
-/// time for a block of each, kCancelled, or what `use` and the engines fail with.
+/// caches what it would have if it stayed in use. Five blocks of each; two where both say that one
+/// takes less than 0.8 of the other's time, three where all say the same by 3 percent, fewer where
+/// three seconds are over. The last block may leave the other one in use, also where this fails.
+/// `on`: as time_in_turns() could run them. No `use`: the program does not run. kBusy where there
+/// was no time for a block of each, kCancelled, or what `use` and the engines fail with.
 Result<std::vector<EnginePair>> time_in_blocks(Comparison& of, TimedOn on, const UseEngine& use);
 
-/// What time_engines() gives: of the other engine by the first one.
+/// What time_engines() gives.
 struct TimedEngines {
-  double ratio = 1;
+  double ratio = 1;       ///< The time of the other engine by that of the first one.
   double needed = 1;      ///< worth_a_change()
   std::size_t pairs = 0;  ///< Of runs or blocks.
   TimedOn on = TimedOn::kNothing;
 };
 /// In turns, and in blocks where these do not tell: unless one engine takes about half of the
-/// other's time or less, or the runs are longer than 25 ms. What is in use afterwards: as for
-/// time_in_blocks(). Where cores or memory are lacking with the first one in use, the turns stand.
+/// other's time or less, the runs are longer than 25 ms, or their cores cannot be had. What is in
+/// use afterwards: as for time_in_blocks(). Where cores or memory are lacking with the first one in
+/// use, the turns stand.
 Result<TimedEngines> time_engines(Comparison& of, const UseEngine& use);
 
 }  // namespace corelane::runtime

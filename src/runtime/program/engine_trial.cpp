@@ -218,30 +218,34 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
    public:
     InUse(const Parts& parts, const Comparison& of) : parts_(&parts), of_(&of) {}
     ~InUse() {
-      const Status back = no_throw("the return", [&] { return use(false); });
+      const Status back = no_throw("the return", [&] { return use(false, false); });
       if (!back.ok())
         log::debug("runtime", "program '{}' does not return to its engine: {}", parts_->name,
                    text_or_none([&] { return back.to_string(); }));
     }
     InUse(const InUse&) = delete;
     InUse& operator=(const InUse&) = delete;
-    Status use(bool other) {
-      if (other == on_other_ || settled_) return {};
-      CORELANE_TRY(parts_->use(other ? of_->other : of_->first));
-      on_other_ = other;
-      return {};
-    }
     Status settle(bool other) {
-      if (parts_->use) CORELANE_TRY(use(other));
+      CORELANE_TRY(use(other, false));
       settled_ = true;
       return {};
     }
     UseEngine use_engine() {
       if (!parts_->use) return nullptr;
-      return [this](const auto& engine) { return use(engine == of_->other); };
+      return [this](const auto& engine) {
+        const bool other = engine == of_->other;
+        return use(other, other);
+      };
     }
 
    private:
+    Status use(bool other, bool is_tried) {
+      if (other == on_other_ || settled_ || !parts_->use) return {};
+      CORELANE_TRY(parts_->use(other ? of_->other : of_->first, is_tried));
+      on_other_ = other;
+      return {};
+    }
+
     const Parts* parts_;
     const Comparison* of_;
     bool on_other_ = false;

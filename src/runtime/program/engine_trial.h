@@ -43,10 +43,9 @@ bool described_alike(const device::Executable& a, const device::Executable& b);
 
 /// What a trial came to, kept as data beside the compiled program.
 struct EngineVerdict {
-  std::string engine;  ///< The one that computes it; in DeviceInfo::engines.
-  double ratio = 1;    ///< Median of its time by that of the other one.
-  std::size_t pairs =
-      0;  ///< Of runs or blocks; none where the other one does not take the program.
+  std::string engine;     ///< The one that computes it; in DeviceInfo::engines.
+  double ratio = 1;       ///< Median of its time by that of the other one.
+  std::size_t pairs = 0;  ///< Of runs or blocks; none where the other refuses the program.
   TimedOn timed_on = TimedOn::kNothing;  ///< kNothing: not told, or not timed.
 
   /// For people: why this engine.
@@ -79,8 +78,9 @@ class EngineTrial {
     /// Prepares the same on an engine that is not in use.
     std::function<Result<std::shared_ptr<device::Executable>>(const std::string& engine)>
         prepare_on;
-    /// The program runs on it from now on. Not given where the program does not run.
-    UseEngine use;
+    /// As UseEngine. `is_tried`: it may have to leave again, so there has to be memory for it
+    /// beside what contexts have. Not given where the program does not run.
+    std::function<Status(const std::shared_ptr<device::Executable>&, bool is_tried)> use;
     /// Called with the verdict of each trial, after use(). Not called where the trial could not be
     /// made this time.
     std::function<void(const EngineVerdict&)> done;

@@ -381,6 +381,7 @@ struct NoCoresBench : Bench {
     wide.cores = device::CoreSet::platform();
     for (std::uint32_t i = 0; i < kRunsBeforeTrial; ++i) EXPECT_TRUE(context.run(wide).ok());
     wait();
+    setup.device->on_submit = nullptr;
     EXPECT_TRUE(setup.device->config.wide_jobs_wait) << "blocks had begun";
   }
 };
@@ -397,22 +398,45 @@ TEST(EngineTrial, WhereTheOtherEngineGetsNoCoresTheFirstOneStays) {
   EXPECT_EQ(none.setup.program.engine().why, "");
 }
 
-TEST(EngineTrial, WithoutMemoryForTheContextsTheEngineIsNotUsed) {
-  Bench bench(microseconds(400), microseconds(360));
-  int made = 0;
-  *bench.setup.device->on_bindings = [&](const std::string& engine) {
-    // In turns and in blocks one of its own, then those of contexts.
-    return engine == "b" && ++made > 2 ? Status(error(Code::kOutOfMemory, "no")) : Status();
+TEST(EngineTrial, WithLittleMemoryLeftTheOtherEngineIsNotTried) {
+  const auto seen_with = [](std::size_t used) {
+    BesideBench bench;
+    bench.setup.device->set_memory_limit(1000, used);
+    std::set<std::string> seen;
+    bench.setup.device->on_submit = [&] { seen.insert(bench.engine()); };
+    bench.run_beside(1, kRunsBeforeTrial);
+    bench.setup.device->on_submit = nullptr;
+    EXPECT_EQ(bench.setup.program.engine().why, "measured: 0.90 of the other's time");
+    return seen;
   };
-  bench.run(kRunsBeforeTrial);
-  bench.wait();
-  bench.run(1);
-  EXPECT_GT(made, 2);
-  EXPECT_EQ(bench.engine(), "fake 1");
+  EXPECT_THAT(seen_with(700), ::testing::ElementsAre("b", "fake 1"));
+  EXPECT_THAT(seen_with(800), ::testing::ElementsAre("fake 1")) << "the turns decide";
 }
 
-TEST(EngineTrial, AContextThatCannotFollowKeepsTheEngineItHas) {
+TEST(EngineTrial, TheReturnToTheFirstEngineNeedsNoMemory) {
+  BesideBench bench;
+  bool ran = false;
+  bench.setup.device->on_submit = [&] {
+    if (!ran && bench.engine() == "b") ran = bench.context.run().ok();
+  };
+  int refused = 0;
+  *bench.setup.device->on_bindings = [&](const std::string& engine) {
+    const bool in_return = engine.empty() && bench.engine() == "b";
+    refused += in_return ? 1 : 0;
+    return in_return ? Status(error(Code::kOutOfMemory, "no")) : Status();
+  };
+  bench.run_beside(1, kRunsBeforeTrial);
+  bench.setup.device->on_submit = nullptr;
+  *bench.setup.device->on_bindings = nullptr;
+  EXPECT_TRUE(ran) << "on b, while it was timed";
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(bench.engine(), "fake 1");
+  EXPECT_EQ(bench.setup.program.engine().why, "measured: 0.90 of the other's time");
+}
+
+TEST(EngineTrial, AContextThatCannotFollowKeepsItsEngineAndTriesAgain) {
   Bench bench(microseconds(400), microseconds(100));
+  const auto in_use = [&] { return bench.setup.device->last.executable->engine().engine; };
   *bench.setup.device->on_bindings = [user =
                                           std::this_thread::get_id()](const std::string& engine) {
     const bool is_context = std::this_thread::get_id() == user;
@@ -422,7 +446,12 @@ TEST(EngineTrial, AContextThatCannotFollowKeepsTheEngineItHas) {
   bench.wait();
   EXPECT_EQ(bench.engine(), "b");
   bench.run(1);
-  EXPECT_EQ(bench.setup.device->last.executable->engine().engine, "");
+  EXPECT_EQ(in_use(), "");
+  *bench.setup.device->on_bindings = nullptr;
+  bench.run(63);
+  EXPECT_EQ(in_use(), "");
+  bench.run(1);
+  EXPECT_EQ(in_use(), "b");
 }
 
 TEST(EngineTrial, WhyIsSaidOfNoEngineThatIsBeingTimed) {

@@ -75,12 +75,6 @@ std::size_t contexts_of(const ExecutableSet::Entry& entry) {
   return static_cast<std::size_t>(std::max(1L, entry.users.use_count())) - 1;
 }
 
-/// Its name in DeviceInfo::engines; an executable of the device's own engine names none.
-std::string engine_of(const device::Executable& executable, const device::DeviceInfo& info) {
-  std::string engine = executable.engine().engine;
-  return engine.empty() && !info.engines.empty() ? info.engines[0] : engine;
-}
-
 /// Name of the first open dimension, or "INPUT[AXIS]" where it has none: a key of the option dims.
 std::string open_dimension(const ProgramDescription& description) {
   for (const IoEntry& input : description.inputs) {
@@ -271,11 +265,10 @@ device::EngineChoice ExecutableSet::engine_choice() const {
   const Entry used = first();
   if (used.executable == nullptr) return {};
   device::EngineChoice choice = used.executable->engine();
-  const std::string in_use = engine_of(*used.executable, device_->info());
   if (choice.engine.empty()) choice.engine = device_->info().engine;
   const MutexLock lock(mutex_);
   // While engines are timed, another one may be in use than the one of the last verdict.
-  if (verdict_ && verdict_->engine == in_use) choice.why = verdict_->reason();
+  if (verdict_ && (trial_ == nullptr || trial_->over())) choice.why = verdict_->reason();
   return choice;
 }
 
@@ -327,7 +320,7 @@ void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done)
   if (!engines_change_ || !can_time_engines()) return;
   if (known && known->timed_on == TimedOn::kNothing) return;
   EngineTrial::Parts parts = trial_parts(known);
-  parts.use = [this](const auto& executable) { return adopt(executable); };
+  parts.use = [this](const auto& executable, bool is_tried) { return adopt(executable, is_tried); };
   parts.done = [this, done = std::move(done)](const EngineVerdict& verdict) {
     const bool is_new = keep(verdict);
     if (forms_ != nullptr && is_new) forms_->reconsider();
@@ -337,14 +330,18 @@ void ExecutableSet::time_engines(std::function<void(const EngineVerdict&)> done)
 }
 
 /// Executables for other shapes stay as they are: they are right, and were prepared already.
-Status ExecutableSet::adopt(const std::shared_ptr<device::Executable>& executable) {
+Status ExecutableSet::adopt(const std::shared_ptr<device::Executable>& executable, bool is_tried) {
   if (executable->lost()) return error(Code::kDeviceLost, "what was prepared is lost");
+  // Requests take more memory once they run.
+  if (is_tried) CORELANE_TRY(check_room_left());
   std::size_t contexts = 0;
   {
     const MutexLock lock(mutex_);
     contexts = contexts_of(entries_[0]);
   }
-  CORELANE_TRY(make_copies(*executable, contexts));
+  const Status copied = make_copies(*executable, contexts);
+  // Else contexts without memory for it keep what they have.
+  if (is_tried) CORELANE_TRY(copied);
   remember(first().shapes, executable);
   generation_.fetch_add(1, std::memory_order_release);
   return {};

@@ -135,8 +135,8 @@ class ExecutableSet {
   bool keep(const EngineVerdict& verdict);
   EngineTrial::Parts trial_parts(const std::optional<EngineVerdict>& known);
   /// It takes the place of the first executable: that of another engine. Fails where it is lost,
-  /// or there is no memory for the contexts that there are; nothing changes then.
-  Status adopt(const std::shared_ptr<device::Executable>& executable);
+  /// or only tried and there is no memory for the contexts that there are; nothing changes then.
+  Status adopt(const std::shared_ptr<device::Executable>& executable, bool is_tried);
   Status make_copies(device::Executable& executable, std::size_t contexts) const;
   /// Sizes of a batch range get forms of their own from here on.
   void begin_forms();

@@ -112,7 +112,10 @@ ChosenEngine::Prepared ChosenEngine::prepare(const device::Image& image,
     // The macro is two statements.
     CORELANE_ASSIGN(wish, parse_engine_wish(device::engine_of_wish(options.engine)));
   }
-  if (wish == EngineWish::kOnnxRuntime) return prepare_second(image, options, "it was asked for");
+  if (wish == EngineWish::kOnnxRuntime) {
+    const bool timed = wish_ != wish && options.engine.starts_with(device::kFasterEngine);
+    return prepare_second(image, options, timed ? "the engines are timed" : "it was asked for");
+  }
   if (!image.unfit.empty()) {
     const Status refused = error(Code::kUnsupportedModel, "{}", image.unfit);
     if (wish == EngineWish::kOpenVino) return error(refused);
