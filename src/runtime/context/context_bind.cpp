@@ -249,7 +249,7 @@ Status ContextState::put_input(std::size_t index, Slot slot) {
 /// form runs without the user's knowledge and cannot use the memory, the open form takes over.
 Status ContextState::put_output(std::size_t index, Slot slot) {
   has_result_ = false;
-  if (form_misfits_) seen_ = kLookAgain;
+  if (form_misfits_) followed_.generation = kLookAgain;
   if (program_->executables->hides_forms() && entry_.executable != nullptr &&
       !fits_output(entry_, index, slot)) {
     CORELANE_TRY(use(program_->executables->first(), shapes_));
@@ -353,7 +353,7 @@ Status ContextState::bind_output_view(std::size_t index, const MutableTensorView
   if (has_form(place, view)) {
     if (place.view.data == view.data) return {};
     has_result_ = false;
-    if (form_misfits_) seen_ = kLookAgain;
+    if (form_misfits_) followed_.generation = kLookAgain;
     return redirect(place, view.data, [&] { return apply_output(index); });
   }
   const TensorDesc desc = output_desc(index);

@@ -254,8 +254,8 @@ bool ContextState::is_settled(const RunOptions& options) const {
 Status ContextState::settle_executable(const RunOptions& options, runtime::StateTurn& turn) {
   if (entry_.executable->lost()) CORELANE_TRY(renew());
   const bool may_change = program_->executables->may_change();
-  const bool retries = follow_again_in_ > 0 && --follow_again_in_ == 0;
-  if (may_change && (retries || seen_ != program_->executables->generation()))
+  const bool retries = followed_.again_in > 0 && --followed_.again_in == 0;
+  if (may_change && (retries || followed_.generation != program_->executables->generation()))
     CORELANE_TRY(follow_change());
   if (states_.used || !options.state_slices.empty()) CORELANE_TRY(begin_states(options, turn));
   if (may_change) note_run(options);

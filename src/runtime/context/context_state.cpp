@@ -272,8 +272,8 @@ Status ContextState::use_or_open(runtime::ExecutableSet::Entry entry, std::vecto
 }
 
 Status ContextState::follow_change() {
-  follow_again_in_ = 0;
-  seen_ = program_->executables->generation();
+  followed_.again_in = 0;
+  followed_.generation = program_->executables->generation();
   CORELANE_ASSIGN(auto entry, program_->executables->for_shapes(shapes_));
   if (entry.executable == entry_.executable) {
     const MutexLock lock(mutex_);
@@ -281,7 +281,7 @@ Status ContextState::follow_change() {
   } else if (Status followed = use_or_open(std::move(entry), shapes_); !followed.ok()) {
     // Without bindings nothing has changed: the one in use serves on.
     if (!ready_ || entry_.executable->lost()) return followed;
-    follow_again_in_ = kRunsToFollow;
+    followed_.again_in = kRunsToFollow;
     log::debug("runtime", "program '{}': a context keeps what it runs on: {}",
                program_->description.name, followed.to_string());
   }
@@ -425,7 +425,8 @@ Status ContextState::reshape(std::vector<Shape> shapes) {
 }
 
 std::uint64_t ContextState::face_generation() const {
-  return program_->executables->may_change() ? seen_ : program_->executables->generation();
+  return program_->executables->may_change() ? followed_.generation
+                                             : program_->executables->generation();
 }
 
 bool ContextState::has_face() const {

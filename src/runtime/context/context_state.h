@@ -232,10 +232,14 @@ struct ContextState {
   runtime::FormBindings forms_;
   runtime::KeptStates states_;
   static constexpr auto kLookAgain = ~std::uint64_t{0};
-  std::uint64_t seen_ = 0;  ///< Of ExecutableSet::generation().
   static constexpr std::uint32_t kRunsToFollow = 64;
-  /// Runs until a change is followed for which there was no memory; 0: all were followed.
-  std::uint32_t follow_again_in_ = 0;
+  /// The change of the program's executables that it has followed last.
+  struct Followed {
+    std::uint64_t generation = 0;  ///< Of ExecutableSet::generation().
+    /// Runs until the change is tried again for which there was no memory; 0: there was.
+    std::uint32_t again_in = 0;
+  };
+  Followed followed_;
   /// There is a static form for its shapes, and what is bound to an output does not fit that.
   bool form_misfits_ = false;
   /// Where the program's engines are timed: it runs on what the program prepared first.
