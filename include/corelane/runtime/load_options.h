@@ -37,7 +37,8 @@ struct LoadOptions {
   std::string engine;
   /// Begin on the engine that is ready soonest, time the engines against each other once the
   /// program has run a few times (it may run on either one meanwhile), and go on with the faster
-  /// one; off: the device's own engine from the beginning. `CORELANE_TIME_ENGINES=0` switches it off for a process.
+  /// one; off: the device's own engine from the beginning. `CORELANE_TIME_ENGINES=0` switches it
+  /// off for a process.
   bool time_engines = true;
   /// Give shapes that come back a static form of their own beside the open one, made in the
   /// background and kept where it is faster; of programs with open dimensions, without shape sets
