@@ -44,8 +44,8 @@ constexpr double kClose = 0.03;
 constexpr Duration kLongRun = milliseconds(25);
 /// No run of a block begins later: the program may be on the slower engine.
 constexpr Duration kMostForBlocks = std::chrono::seconds(3);
-/// Where an engine takes less than this part of what decides in turns, or that takes less than this
-/// part of its time, blocks do not turn it.
+/// Turns decide alone where their ratio is less than this part of what the other engine has to
+/// reach, or that is less than this part of the ratio.
 constexpr double kFar = 0.5;
 /// For runs shorter than this the cost of a hand-over between threads may decide the trial.
 constexpr Duration kShort = std::chrono::microseconds(200);
@@ -215,7 +215,7 @@ class Contender {
   const Way way_;
   std::size_t next_ = 0;
   Duration spent_{0};
-  Duration waited_{0};  ///< For several cores.
+  Duration waited_{0};  ///< For the cores of jobs that were submitted.
   TimePoint until_ = kNever;
   const std::function<bool()>* stopped_ = nullptr;
   std::vector<device::Submission> jobs_;
@@ -311,17 +311,16 @@ bool are_long(std::span<const EnginePair> pairs) {
   return static_cast<std::size_t>(std::ranges::count_if(pairs, is_long)) * 2 > pairs.size();
 }
 
-/// All of them say the same of what is needed: two by far, or three if it is not close.
+/// Further blocks would not change the verdict: all of two give a clear ratio, or all of three one
+/// that is not close to what the other engine has to reach.
 bool agree(std::span<const EnginePair> pairs) {
-  const auto all = [&](auto says) {
-    return std::ranges::all_of(
-        pairs, [&](const EnginePair& pair) { return says(median_ratio(std::span(&pair, 1))); });
-  };
-  const auto all_beyond = [&](double low, double high) {
-    return all([&](double ratio) { return ratio < low; }) ||
-           all([&](double ratio) { return ratio > high; });
-  };
-  if (pairs.size() >= 2 && all_beyond(kClear, 1 / kClear)) return true;
+  if (pairs.size() < 2) return false;
+  const auto ratio = [](const EnginePair& pair) { return median_ratio(std::span(&pair, 1)); };
+  const auto ends = std::ranges::minmax(pairs, {}, ratio);
+  const double least = ratio(ends.min);
+  const double most = ratio(ends.max);
+  const auto all_beyond = [&](double low, double high) { return most < low || least > high; };
+  if (all_beyond(kClear, 1 / kClear)) return true;
   const double needed = worth_a_change(pairs);
   return pairs.size() >= 3 && all_beyond(needed * (1 - kClose), needed * (1 + kClose));
 }
@@ -359,7 +358,7 @@ Result<std::vector<EnginePair>> time_in_blocks(Comparison& of, TimedOn on, const
     EnginePair pair;
     // The engine in use goes first.
     Status timed = time(pair);
-    if (timed.ok() && use) timed = use(on_other ? of.first : of.other);
+    if (timed.ok() && use) timed = use(!on_other);
     if (timed.ok()) on_other = !on_other;
     if (timed.ok()) timed = time(pair);
     if (timed.code() == Code::kBusy && !pairs.empty()) break;
@@ -384,9 +383,9 @@ Result<TimedEngines> time_engines(Comparison& of, const UseEngine& use) {
   bool on_other = false;
   UseEngine use_noted;
   if (use) {
-    use_noted = [&](const auto& engine) -> Status {
-      CORELANE_TRY(use(engine));
-      on_other = engine == of.other;
+    use_noted = [&](bool other) -> Status {
+      CORELANE_TRY(use(other));
+      on_other = other;
       return {};
     };
   }

@@ -43,7 +43,8 @@ struct TimedPairs {
 /// True once `pairs` are enough: 21 in 20 ms, or 5 in 60 ms, or 3 in 400 ms, or 1 in 2 s; `spent`
 /// is all their time.
 bool is_enough(std::size_t pairs, Duration spent) noexcept;
-/// The median of other / first; 1 where there is no pair, or one that took no time.
+/// The time of the other engine by that of the first one, at the median of the pairs. 1 without
+/// pairs, and where a run took no time.
 double median_ratio(std::span<const EnginePair> pairs);
 /// The other engine has to win by 3 percent: less is not worth a change.
 inline constexpr double kWorthAChange = 0.97;
@@ -53,8 +54,8 @@ inline constexpr double kWorthAChange = 0.97;
 inline constexpr double kWorthAShortChange = 0.6;
 /// Which of the two holds for what was timed.
 double worth_a_change(std::span<const EnginePair> pairs);
-/// Where one engine takes less of the other's time than this, neither more blocks nor runs beside
-/// others turn it.
+/// Where one engine takes less of the other's time than this, neither further blocks nor a trial
+/// beside other runs would change the verdict.
 inline constexpr double kClear = 0.8;
 
 /// One run of the program, which both engines repeat.
@@ -72,8 +73,9 @@ struct TimedRun {
   TimedOn kind() const noexcept;
 };
 
-/// The program runs on this executable from now on; where it fails, on what it ran before.
-using UseEngine = std::function<Status(const std::shared_ptr<device::Executable>&)>;
+/// The program runs on the other executable from now on, or on the first one again; where this
+/// fails, on what it ran before.
+using UseEngine = std::function<Status(bool other)>;
 
 /// Two executables of a program, and the run that both repeat, as further callers of the device.
 /// Their inputs lie in other memory each time.

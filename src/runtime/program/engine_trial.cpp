@@ -232,10 +232,7 @@ struct EngineTrial::Core : std::enable_shared_from_this<Core> {
     }
     UseEngine use_engine() {
       if (!parts_->use) return nullptr;
-      return [this](const auto& engine) {
-        const bool other = engine == of_->other;
-        return use(other, other);
-      };
+      return [this](bool other) { return use(other, other); };
     }
 
    private:

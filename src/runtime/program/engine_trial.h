@@ -78,8 +78,8 @@ class EngineTrial {
     /// Prepares the same on an engine that is not in use.
     std::function<Result<std::shared_ptr<device::Executable>>(const std::string& engine)>
         prepare_on;
-    /// As UseEngine. `is_tried`: it may have to leave again, so there has to be memory for it
-    /// beside what contexts have. Not given where the program does not run.
+    /// The program runs on it from now on. `is_tried`: it may have to leave again, so there has to
+    /// be memory for it beside what contexts have. Not given where the program does not run.
     std::function<Status(const std::shared_ptr<device::Executable>&, bool is_tried)> use;
     /// Called with the verdict of each trial, after use(). Not called where the trial could not be
     /// made this time.

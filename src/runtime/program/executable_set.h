@@ -134,8 +134,9 @@ class ExecutableSet {
   /// The verdict from now on. True where it says another thing than the one before.
   bool keep(const EngineVerdict& verdict);
   EngineTrial::Parts trial_parts(const std::optional<EngineVerdict>& known);
-  /// It takes the place of the first executable: that of another engine. Fails where it is lost,
-  /// or only tried and there is no memory for the contexts that there are; nothing changes then.
+  /// The executable of another engine takes the place of the first one. kDeviceLost where it is
+  /// lost; kOutOfMemory where it is only tried and the contexts find no memory for it. After a
+  /// failure the first one is what it was.
   Status adopt(const std::shared_ptr<device::Executable>& executable, bool is_tried);
   Status make_copies(device::Executable& executable, std::size_t contexts) const;
   /// Sizes of a batch range get forms of their own from here on.
