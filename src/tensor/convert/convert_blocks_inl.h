@@ -53,6 +53,42 @@ constexpr std::size_t kSide = kBlockBytes / sizeof(T);
 template <class D>
 constexpr std::size_t kBlocks = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) / kBlockBytes;
 
+/// True where one instruction brings the lanes of a vector, of 1 or 2 bytes, into any order.
+template <class D>
+constexpr bool has_shuffle =
+    HWY_TARGET == HWY_AVX3_DL && sizeof(hn::TFromD<D>) <= 2 && kBlocks<D> == 4;
+
+/// Which lane of a vector comes to each place when the lanes of every `kParts` blocks are dealt out
+/// to these blocks in turn: lane i to block i % kParts.
+template <class T, std::size_t kLanes, std::size_t kParts>
+struct DealtLanes {
+  alignas(kLine) T from[kLanes];
+  constexpr DealtLanes() : from() {
+    constexpr std::size_t kTogether = kSide<T> * kParts;
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      const std::size_t part = i % kTogether / kSide<T>;
+      from[i] = static_cast<T>(i / kTogether * kTogether + i % kSide<T> * kParts + part);
+    }
+  }
+};
+template <class T, std::size_t kLanes, std::size_t kParts>
+constexpr DealtLanes<T, kLanes, kParts> kDealtLanes;
+
+/// Deals lanes out where has_shuffle; the vector as it is elsewhere.
+template <std::size_t kParts, class D, class V>
+HWY_INLINE V deal_lanes(D d, V v) {
+#if HWY_TARGET == HWY_AVX3_DL
+  using T = hn::TFromD<D>;
+  if constexpr (has_shuffle<D> && kParts > 1) {
+    const __m512i from = hn::Load(d, kDealtLanes<T, hn::MaxLanes(D()), kParts>.from).raw;
+    if constexpr (sizeof(T) == 1) return V{_mm512_permutexvar_epi8(from, v.raw)};
+    if constexpr (sizeof(T) == 2) return V{_mm512_permutexvar_epi16(from, v.raw)};
+  }
+#endif
+  (void)d;
+  return v;
+}
+
 /// Transposes the squares of every block: lane c of block b of v[j] becomes lane j of v[c]. Each
 /// round shuffles perfectly, which turns the bits of (vector, lane) by one place; after as many
 /// rounds as either has bits, vector and lane have changed places.
@@ -105,17 +141,38 @@ HWY_INLINE void store_blocks(D d, V v, hn::TFromD<D>* dst, std::size_t step) {
   }
 }
 
+#if HWY_TARGET <= HWY_AVX3
+template <class T>
+HWY_INLINE __m128i load_block(const T* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+#endif
+
+/// Loads block b from at(b).
+template <class D, class At>
+HWY_INLINE hn::Vec<D> load_blocks_at(D d, At at) {
+  if constexpr (kBlocks<D> <= 1) {
+    return hn::LoadU(d, at(0));
+#if HWY_TARGET <= HWY_AVX3
+  } else if constexpr (kBlocks<D> == 4) {
+    // A load that keeps the other blocks is no shuffle, of which CPUs make one a cycle.
+    __m512i v = _mm512_castsi128_si512(load_block(at(0)));
+    v = _mm512_mask_broadcast_i32x4(v, 0x00F0, load_block(at(1)));
+    v = _mm512_mask_broadcast_i32x4(v, 0x0F00, load_block(at(2)));
+    v = _mm512_mask_broadcast_i32x4(v, 0xF000, load_block(at(3)));
+    return hn::Vec<D>{v};
+#endif
+  } else {
+    const hn::Half<D> half;
+    const auto upper = [&](std::size_t b) HWY_ATTR { return at(b + kBlocks<D> / 2); };
+    return hn::Combine(d, load_blocks_at(half, upper), load_blocks_at(half, at));
+  }
+}
+
 /// Loads block b from src + b * step elements.
 template <class D>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const hn::TFromD<D>* src, std::size_t step) {
-  if constexpr (kBlocks<D> <= 1) {
-    (void)step;
-    return hn::LoadU(d, src);
-  } else {
-    const hn::Half<D> half;
-    return hn::Combine(d, load_blocks(half, src + kBlocks<D> / 2 * step, step),
-                       load_blocks(half, src, step));
-  }
+  return load_blocks_at(d, [&](std::size_t b) HWY_ATTR { return src + b * step; });
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR

@@ -79,12 +79,14 @@ TEST_P(ConvertFast, AgreesOnImagesOfManyTilesAndPanels) {
       {DType::kF32, DType::kF16}, {DType::kF16, DType::kF32}, {DType::kF32, DType::kBF16},
       {DType::kBF16, DType::kF32}};
   for (const auto& [from, to] : pairs) {
-    for (const std::int64_t channels : {2, 3, 16, 19, 32, 48, 64, 130}) {
+    for (const std::int64_t channels : {2, 3, 16, 17, 19, 32, 48, 64, 66, 130}) {
       for (std::uint32_t kinds = 0; kinds < 9; ++kinds) {
         ConvertCase k;
         k.src.dtype = from;
         k.dst.dtype = to;
-        k.src.shape = k.dst.shape = {1, channels, 23, 97};  // More than a tile's pixels.
+        // More than a tile's pixels; or planes a multiple of 4096 elements apart.
+        const bool apart = channels == 19 || channels == 64;
+        k.src.shape = k.dst.shape = apart ? Shape{1, channels, 64, 64} : Shape{1, channels, 23, 97};
         k.src.layout = {static_cast<LayoutKind>(kinds / 3), kinds / 3 == 2 ? 16U : 0U, 0};
         k.dst.layout = {static_cast<LayoutKind>(kinds % 3), kinds % 3 == 2 ? 16U : 0U, 0};
         if (from != to && from == DType::kI8) k.src.quant = Quant::affine(0.07F, -11);

@@ -99,9 +99,6 @@ class ThreesShuffle {
 };
 
 template <class D>
-constexpr bool has_shuffle = sizeof(hn::TFromD<D>) <= 2 && kBlocks<D> == 4;
-
-template <class D>
 struct ThreesTogether<D, std::enable_if_t<has_shuffle<D>>> {
   using V = hn::Vec<D>;
   static constexpr ThreesOrder<hn::TFromD<D>> kOrder = order_together<hn::TFromD<D>>();

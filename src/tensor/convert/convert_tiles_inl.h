@@ -22,25 +22,6 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// Panels pay where a vector has several blocks of many lanes.
-template <class D>
-constexpr bool has_panels = sizeof(hn::TFromD<D>) <= 2 && kBlocks<D> >= 2;
-
-template <std::size_t kGroups, class D, class R, class T = hn::TFromD<D>>
-HWY_INLINE void interleave_by_panels(D d, R& as, const std::byte* const* rows, std::size_t channels,
-                                     T* dst, std::size_t stride, std::size_t count,
-                                     Streaming streaming) {
-  if constexpr (has_panels<D>) {
-    for_groups(kGroups * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
-      const auto panels_at = [&](std::size_t p, std::size_t panels) HWY_ATTR {
-        interleave_panels<kGroups>(d, as, rows + c, p, dst + p * stride + c, stride, panels,
-                                   streaming);
-      };
-      for_panels(hn::Lanes(d), streaming.prefetch ? kRunPixels<T> : kPanelPixels, count, panels_at);
-    });
-  }
-}
-
 /// True when non-temporal stores may write the rows, except for vectors that overlap.
 HWY_INLINE bool rows_begin_lines(std::byte* const* rows, std::size_t count) {
   std::uintptr_t all = 0;
@@ -48,25 +29,7 @@ HWY_INLINE bool rows_begin_lines(std::byte* const* rows, std::size_t count) {
   return all % kLine == 0;
 }
 
-template <std::size_t kGroups, class D, class R, class T = hn::TFromD<D>>
-HWY_INLINE void deinterleave_by_panels(D d, R as, const T* src, std::size_t stride,
-                                       std::byte* const* rows, std::size_t channels,
-                                       std::size_t count, bool prefetch, bool lines) {
-  if constexpr (has_panels<D>) {
-    const bool in_runs = rows_share_sets<T>(rows);
-    for_groups(kGroups * kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
-      const auto panels_at = [&](std::size_t p, std::size_t panels) HWY_ATTR {
-        deinterleave_panels<kGroups>(d, as, src + p * stride + c, stride, rows + c, p, panels,
-                                     prefetch, lines && p % hn::Lanes(d) == 0, in_runs);
-      };
-      const std::size_t most = prefetch || in_runs ? kRunPixels<T> : kPanelPixels;
-      for_panels(hn::Lanes(d), most, count, panels_at);
-    });
-  }
-}
-
-/// At least Lanes(d) pixels. Groups of channels are walked one after the other: few rows at a time
-/// are what the CPU's prefetchers follow best.
+/// At least Lanes(d) pixels.
 template <class D, class R, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_vectors(D d, R& as, const std::byte* const* rows, std::size_t channels,
                                    T* dst, std::size_t stride, std::size_t count,
@@ -78,29 +41,27 @@ HWY_INLINE void interleave_vectors(D d, R& as, const std::byte* const* rows, std
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
       interleave_packed(d, as, rows, p, dst + p * stride, streaming);
     });
-  } else if (sizeof(T) == 4 && channels >= lanes) {
-    for_groups(lanes, channels, [&](std::size_t c) HWY_ATTR {
-      for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        if constexpr (sizeof(T) == 4)
-          interleave_lanes(d, rows + c, p, dst + p * stride + c, stride, streaming);
-      });
-    });
-  } else if (has_panels<D> && channels >= lanes) {
-    interleave_by_panels<kBlocks<D>>(d, as, rows, channels, dst, stride, count, streaming);
-  } else if (has_panels<D> && kBlocks<D> == 4 && channels >= lanes / 2) {
-    interleave_by_panels<kBlocks<D> / 2>(d, as, rows, channels, dst, stride, count, streaming);
-  } else if (channels >= kSide<T>) {
-    for_groups(kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
-      for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        if (streaming.prefetch) prefetch_rows(rows + c, kSide<T>, p * R::kSize + kPrefetchRows);
-        interleave_square(d, as, rows + c, p, dst + p * stride + c, stride);
-      });
-    });
-  } else {
-    for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      interleave_few(d, as, rows, channels, p, dst + p * stride, stride);
-    });
+    return;
   }
+  if constexpr (sizeof(T) == 4) {
+    // Rows in memory: few at a time are what the CPU's prefetchers follow best.
+    if (channels >= lanes && streaming.prefetch) {
+      for_groups(lanes, channels, [&](std::size_t c) HWY_ATTR {
+        for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
+          interleave_lanes(d, rows + c, p, dst + p * stride + c, stride, streaming);
+        });
+      });
+      return;
+    }
+  }
+  if (interleave_panels(d, as, rows, channels, dst, stride, count, streaming)) return;
+  if (channels >= kSide<T>) {
+    interleave_squares(d, as, rows, channels, dst, stride, count, streaming.prefetch);
+    return;
+  }
+  for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
+    interleave_few(d, as, rows, channels, p, dst + p * stride, stride);
+  });
 }
 
 template <class D, class R, class T = hn::TFromD<D>>
@@ -115,50 +76,20 @@ HWY_INLINE void deinterleave_vectors(D d, R as, const T* src, std::size_t stride
   const auto stream = [&](std::size_t p) HWY_ATTR { return lines && p % lanes == 0; };
   // In the order of interleave_vectors().
   if (deinterleave_abreast(d, store, src, stride, channels, count)) return;
-  if (has_panels<D> && stride == kSide<T> && channels == stride && rows_share_sets<T>(rows)) {
-    deinterleave_by_panels<1>(d, as, src, stride, rows, channels, count, streaming.prefetch, lines);
-  } else if (stride == kSide<T> && channels <= kSide<T> && kSide<T> >= kBlocks<D>) {
+  if (stride == kSide<T> && channels < kSide<T>) {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      if (channels == kSide<T>) {
-        deinterleave_packed(d, as, src + p * stride, rows, p, kSide<T>, streaming.prefetch,
-                            stream(p));
-      } else if (p + lanes == count) {
+      if (p + lanes == count) {
         deinterleave_few(d, as, src + p * stride, stride, rows, channels, p, true);
       } else if (channels <= 4 && sizeof(T) <= 2) {
         if constexpr (sizeof(T) <= 2)
           deinterleave_four(d, as, src + p * stride, rows, p, channels, streaming.prefetch,
                             stream(p));
       } else {
-        deinterleave_packed(d, as, src + p * stride, rows, p, channels, streaming.prefetch,
-                            stream(p));
+        deinterleave_square(d, as, src + p * stride, stride, rows, p, channels, stream(p));
       }
     });
-  } else if (kBlocks<D> == 4 && sizeof(T) == 4 && channels >= lanes / 2) {
-    for_groups(lanes / 2, channels, [&](std::size_t c) HWY_ATTR {
-      for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        if constexpr (kBlocks<D> == 4 && sizeof(T) == 4)
-          deinterleave_half_lanes(d, src + p * stride + c, stride, rows + c, p, stream(p));
-      });
-    });
-  } else if (sizeof(T) == 4 && channels >= lanes) {
-    for_groups(lanes, channels, [&](std::size_t c) HWY_ATTR {
-      for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        if constexpr (sizeof(T) == 4)
-          deinterleave_lanes(d, src + p * stride + c, stride, rows + c, p);
-      });
-    });
-  } else if (has_panels<D> && channels >= lanes) {
-    deinterleave_by_panels<kBlocks<D>>(d, as, src, stride, rows, channels, count,
-                                       streaming.prefetch, lines);
-  } else if (has_panels<D> && kBlocks<D> == 4 && channels >= lanes / 2) {
-    deinterleave_by_panels<kBlocks<D> / 2>(d, as, src, stride, rows, channels, count,
-                                           streaming.prefetch, lines);
   } else if (channels >= kSide<T>) {
-    for_groups(kSide<T>, channels, [&](std::size_t c) HWY_ATTR {
-      for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-        deinterleave_square(d, as, src + p * stride + c, stride, rows + c, p, kSide<T>, stream(p));
-      });
-    });
+    deinterleave_panels(d, as, src, stride, rows, channels, count, lines);
   } else {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
       // A square reads kSide lanes of each pixel, which may reach this many bytes beyond the

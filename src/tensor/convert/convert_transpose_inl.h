@@ -87,10 +87,12 @@ HWY_INLINE void deinterleave_square(D d, R as, const T* src, std::size_t stride,
                                     bool stream) {
   hn::Vec<D> v[kSide<T>];
 #pragma GCC unroll 16
-  for (std::size_t j = 0; j < kSide<T>; ++j)
-    v[j] = load_blocks(d, src + j * stride, kSide<T> * stride);
+  for (std::size_t j = 0; j < kSide<T>; ++j, src += stride)
+    v[j] = load_blocks(d, src, kSide<T> * stride);
   transpose_in_blocks(d, v);
-  for (std::size_t c = 0; c < channels; ++c) as.store(v[c], rows[c], pixel, stream);
+#pragma GCC unroll 16
+  for (std::size_t c = 0; c < kSide<T>; ++c)
+    if (c < channels) as.store(v[c], rows[c], pixel, stream);
 }
 
 /// Pixels of exactly one block: whole vectors on both sides.
@@ -101,9 +103,15 @@ HWY_INLINE void interleave_packed(D d, R& as, const std::byte* const* rows, std:
   hn::Vec<D> v[kSide<T>];
   if (streaming.prefetch) prefetch_rows(rows, kSide<T>, pixel * R::kSize + kPrefetchRows);
 #pragma GCC unroll 16
-  for (std::size_t c = 0; c < kSide<T>; ++c) v[c] = as.load(rows[c], pixel);
+  for (std::size_t c = 0; c < kSide<T>; ++c)
+    v[c] = deal_lanes<kBlocks<D>>(d, as.load(rows[c], pixel));
   transpose_in_blocks(d, v);
   const bool stream = streaming.store && begins_line(dst);
+  if constexpr (has_shuffle<D>) {
+#pragma GCC unroll 16
+    for (std::size_t j = 0; j < kSide<T>; ++j) store(d, v[j], dst + j * kLanes, stream);
+    return;
+  }
 #pragma GCC unroll 16
   for (std::size_t j = 0; j + kBlocks<D> <= kSide<T>; j += kBlocks<D>) {
     transpose_blocks(d, v + j, 1);
@@ -113,28 +121,8 @@ HWY_INLINE void interleave_packed(D d, R& as, const std::byte* const* rows, std:
   }
 }
 
-template <class D, class R, class T = hn::TFromD<D>>
-HWY_INLINE void deinterleave_packed(D d, R as, const T* src, std::byte* const* rows,
-                                    std::size_t pixel, std::size_t channels, bool prefetch,
-                                    bool stream) {
-  constexpr std::size_t kLanes = hn::MaxLanes(D());
-  hn::Vec<D> v[kSide<T>];
-#pragma GCC unroll 16
-  for (std::size_t j = 0; j + kBlocks<D> <= kSide<T>; j += kBlocks<D>) {
-#pragma GCC unroll 4
-    for (std::size_t b = 0; b < kBlocks<D>; ++b) {
-      v[j + b] = hn::LoadU(d, src + b * kSide<T> * kSide<T> + j / kBlocks<D> * kLanes);
-      if (prefetch) __builtin_prefetch(src + kPrefetchStream / sizeof(T) + (j + b) * kLanes, 0, 3);
-    }
-    transpose_blocks(d, v + j, 1);
-  }
-  transpose_in_blocks(d, v);
-#pragma GCC unroll 16
-  for (std::size_t c = 0; c < kSide<T>; ++c)
-    if (c < channels) as.store(v[c], rows[c], pixel, stream);
-}
-
-/// The same for at most four channels of 1 or 2 bytes: only their part of each block is transposed.
+/// At most four channels of 1 or 2 bytes out of pixels of one block: only their part of each block
+/// is transposed.
 template <class D, class R, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_four(D d, R as, const T* src, std::byte* const* rows,
                                   std::size_t pixel, std::size_t channels, bool prefetch,
@@ -194,51 +182,6 @@ HWY_INLINE void interleave_lanes(D d, const std::byte* const* rows, std::size_t 
   const bool stream = streaming.store && begins_line(dst) && stride % kLanes == 0;
 #pragma GCC unroll 16
   for (std::size_t p = 0; p < kLanes; ++p) store(d, v[p], dst + p * stride, stream);
-}
-
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void deinterleave_lanes(D d, const T* src, std::size_t stride, std::byte* const* rows,
-                                   std::size_t pixel) {
-  constexpr std::size_t kLanes = hn::MaxLanes(D());
-  hn::Vec<D> v[kLanes];
-#pragma GCC unroll 16
-  for (std::size_t p = 0; p < kLanes; ++p) v[p] = hn::LoadU(d, src + p * stride);
-  transpose_lanes(d, v);
-#pragma GCC unroll 16
-  for (std::size_t c = 0; c < kLanes; ++c) hn::StoreU(v[c], d, typed<T>(rows[c]) + pixel);
-}
-
-/// Half as many channels as lanes, Lanes(d) pixels: as deinterleave_lanes, but into few enough rows
-/// that they can share a set of the first cache level, as the planes of many images do.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void deinterleave_half_lanes(D d, const T* src, std::size_t stride,
-                                        std::byte* const* rows, std::size_t pixel, bool stream) {
-  constexpr std::size_t kRows = hn::MaxLanes(D()) / 2;
-  const hn::Half<D> half;
-  hn::Vec<D> v[kRows];
-#pragma GCC unroll 16
-  for (std::size_t p = 0; p < kRows; ++p) {
-    v[p] = hn::Combine(d, hn::LoadU(half, src + (p + kRows) * stride),
-                       hn::LoadU(half, src + p * stride));
-  }
-  // Each half is a square of its own, of 2 x 2 blocks.
-  constexpr std::size_t kPart = kRows / 2;
-  hn::Vec<D> a[kPart];
-  hn::Vec<D> b[kPart];
-#pragma GCC unroll 16
-  for (std::size_t i = 0; i < kPart; ++i) {
-    a[i] = v[i];
-    b[i] = v[i + kPart];
-  }
-  transpose_in_blocks(d, a);
-  transpose_in_blocks(d, b);
-#pragma GCC unroll 16
-  for (std::size_t i = 0; i < kPart; ++i) {
-    const auto lower = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b[i]), a[i]);
-    const auto upper = hn::OddEvenBlocks(b[i], hn::SwapAdjacentBlocks(a[i]));
-    store(d, lower, typed<T>(rows[i]) + pixel, stream);
-    store(d, upper, typed<T>(rows[i + kPart]) + pixel, stream);
-  }
 }
 
 /// Fewer than kSide channels, by way of a square that is filled up with copies of the last channel.
