@@ -318,7 +318,8 @@ class Tiles {
       return true;
     if (w_.fused.interleave == nullptr || !w_.uniform || w_.params(0).normalise) return false;
     std::fill(rows_ + count, rows_ + group, zeros_.data());
-    return w_.fused.interleave(w_.params(0), rows_, group, to, w_.dst.block, at.count);
+    return w_.fused.interleave(w_.params(0), rows_, group, to, w_.dst.block, at.count,
+                               {w_.exceeds_cache, w_.exceeds_cache});
   }
 
   /// Points rows_ at `count` channels as converted planes; in the destination where it is planar.

@@ -222,23 +222,45 @@ bool look_up_padded(ChannelParams params, std::size_t channels, const std::byte*
 
 template <class R>
 bool interleave_halves(const RowParams& params, const std::byte* const* rows, std::size_t channels,
-                       std::byte* dst, std::size_t stride, std::size_t count) {
+                       std::byte* dst, std::size_t stride, std::size_t count, Streaming streaming) {
   const DW d;
   if (count < hn::Lanes(d)) return false;
   R as(params);
-  interleave_vectors(d, as, rows, channels, typed<std::uint16_t>(dst), stride, count, {});
+  interleave_vectors(d, as, rows, channels, typed<std::uint16_t>(dst), stride, count, streaming);
   return true;
 }
 
-/// Few channels only: a square of bytes and the constants of a quantization do not fit the
-/// registers together.
+/// Pixels of one block, out of rows that are converted before: a square of bytes and the constants
+/// of a quantization do not fit the registers together.
+template <class D, class R>
+HWY_INLINE bool interleave_staged(D d, R& as, const std::byte* const* rows, std::size_t channels,
+                                  std::uint8_t* dst, std::size_t stride, std::size_t count,
+                                  bool stream) {
+  constexpr std::size_t kLanes = hn::MaxLanes(D());
+  if (channels != kBlockBytes || stride != kBlockBytes) return false;
+  HWY_ALIGN std::uint8_t staged[kBlockBytes * kLanes];
+  const std::byte* staged_rows[kBlockBytes];
+  for (std::size_t c = 0; c < kBlockBytes; ++c)
+    staged_rows[c] = reinterpret_cast<const std::byte*>(staged + c * kLanes);
+  EqualRows<D> equal;
+  for_vectors(kLanes, count, [&](std::size_t p) HWY_ATTR {
+    for (std::size_t c = 0; c < kBlockBytes; ++c)
+      hn::Store(as.load(rows[c], p), d, staged + c * kLanes);
+    interleave_packed(d, equal, staged_rows, 0, dst + p * stride, {false, stream});
+  });
+  return true;
+}
+
 template <class I>
 bool interleave_bytes(const RowParams& params, const std::byte* const* rows, std::size_t channels,
-                      std::byte* dst, std::size_t stride, std::size_t count) {
+                      std::byte* dst, std::size_t stride, std::size_t count, Streaming streaming) {
   const Whole<I> d;
   if (count < hn::Lanes(d) || !Quantize<I>::has_products(params)) return false;
   ToBytes<I> as(params);
-  return interleave_abreast(d, as, rows, channels, typed<std::uint8_t>(dst), stride, count);
+  auto* const pixels = typed<std::uint8_t>(dst);
+  return interleave_abreast(d, as, rows, channels, pixels, stride, count) ||
+         interleave_panels(d, as, rows, channels, pixels, stride, count, streaming) ||
+         interleave_staged(d, as, rows, channels, pixels, stride, count, streaming.store);
 }
 
 /// The same into blocks of 16 that are padded.

@@ -121,7 +121,8 @@ struct ChannelParams {
 struct FusedKernels {
   /// f32 rows to pixels.
   bool (*interleave)(const RowParams& params, const std::byte* const* rows, std::size_t channels,
-                     std::byte* dst, std::size_t stride, std::size_t count) = nullptr;
+                     std::byte* dst, std::size_t stride, std::size_t count,
+                     Streaming streaming) = nullptr;
   /// Pixels to rows. To f32 all channels have the same parameters; to bytes there are two to four
   /// channels, and no others between them.
   bool (*deinterleave)(ChannelParams params, const std::byte* src, std::size_t stride,
