@@ -99,29 +99,40 @@ void deinterleave(const std::byte* src, std::size_t stride, std::byte* const* ro
 }
 
 #if HWY_TARGET != HWY_SCALAR
-/// Elements of one block each: only whole blocks are moved. Copies element (channel, pixel)
-/// from from(channel, pixel, i) to to(..., i) in squares, of which i counts the vectors. Returns
-/// how many pixels were copied.
-template <class D, class From, class To>
-HWY_INLINE std::size_t move_squares_of_blocks(D d, std::size_t channels, std::size_t count,
-                                              From from, To to) {
+/// Blocks of 16 bytes, from rows to the pixels of all of them: as many rows at once as a vector has
+/// blocks, else half as many.
+template <class D>
+HWY_INLINE void interleave_blocks_with(D d, const std::byte* const* rows, std::size_t channels,
+                                       std::byte* dst, std::size_t stride, std::size_t count) {
   constexpr std::size_t kGroup = kBlocks<D>;
-  if (channels < kGroup) {
-    if constexpr (kGroup > 2)
-      return move_squares_of_blocks(hn::Half<D>(), channels, count, from, to);
-    return 0;
+  if constexpr (kGroup > 1) {
+    if (channels < kGroup)
+      return interleave_blocks_with(hn::Half<D>(), rows, channels, dst, stride, count);
   }
-  const std::size_t done = count / kGroup * kGroup;
-  for_groups(kGroup, channels, [&](std::size_t c) HWY_ATTR {
-    for (std::size_t p = 0; p < done; p += kGroup) {
-      hn::Vec<D> v[kGroup];
-      for (std::size_t i = 0; i < kGroup; ++i)
-        v[i] = hn::LoadU(d, typed<std::uint8_t>(from(c, p, i)));
-      transpose_blocks(d, v, 1);
-      for (std::size_t i = 0; i < kGroup; ++i)
-        hn::StoreU(v[i], d, typed<std::uint8_t>(to(c, p, i)));
+  for (std::size_t p = 0; p < count; ++p) {
+    for (std::size_t k = 0; k < channels; k += kGroup) {
+      const std::size_t c = std::min(k, channels - kGroup);
+      const auto v = load_blocks_at(d, [&](std::size_t b) HWY_ATTR {
+        return typed<std::uint8_t>(rows[c + b]) + p * kBlockBytes;
+      });
+      hn::StoreU(v, d, typed<std::uint8_t>(dst) + (p * stride + c) * kBlockBytes);
     }
-  });
+  }
+}
+
+/// As many pixels at once as a vector has blocks. Returns how many pixels were moved.
+template <class D>
+HWY_INLINE std::size_t deinterleave_blocks_with(D d, const std::byte* src, std::size_t stride,
+                                                std::byte* const* rows, std::size_t channels,
+                                                std::size_t count) {
+  const std::size_t done = count / kBlocks<D> * kBlocks<D>;
+  for (std::size_t p = 0; p < done; p += kBlocks<D>) {
+    for (std::size_t c = 0; c < channels; ++c) {
+      const auto* const from = typed<std::uint8_t>(src) + (p * stride + c) * kBlockBytes;
+      hn::StoreU(load_blocks(d, from, stride * kBlockBytes), d,
+                 typed<std::uint8_t>(rows[c]) + p * kBlockBytes);
+    }
+  }
   return done;
 }
 #endif
@@ -129,16 +140,12 @@ HWY_INLINE std::size_t move_squares_of_blocks(D d, std::size_t channels, std::si
 void interleave_blocks(const std::byte* const* rows, std::size_t channels, std::byte* dst,
                        std::size_t stride, std::size_t count, Streaming streaming) {
   (void)streaming;
-  std::size_t done = 0;
-#if HWY_TARGET != HWY_SCALAR
-  done = move_squares_of_blocks(
-      hn::ScalableTag<std::uint8_t>(), channels, count,
-      [&](std::size_t c, std::size_t p, std::size_t i)
-          HWY_ATTR { return rows[c + i] + p * kBlockBytes; },
-      [&](std::size_t c, std::size_t p, std::size_t i)
-          HWY_ATTR { return dst + ((p + i) * stride + c) * kBlockBytes; });
+  if (channels == 0) return;
+#if HWY_TARGET == HWY_SCALAR
+  interleave_each<kBlockBytes>(rows, channels, dst, stride, 0, count);
+#else
+  interleave_blocks_with(hn::ScalableTag<std::uint8_t>(), rows, channels, dst, stride, count);
 #endif
-  interleave_each<kBlockBytes>(rows, channels, dst, stride, done, count);
 }
 
 void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* const* rows,
@@ -146,12 +153,8 @@ void deinterleave_blocks(const std::byte* src, std::size_t stride, std::byte* co
   (void)streaming;
   std::size_t done = 0;
 #if HWY_TARGET != HWY_SCALAR
-  done = move_squares_of_blocks(
-      hn::ScalableTag<std::uint8_t>(), channels, count,
-      [&](std::size_t c, std::size_t p, std::size_t i)
-          HWY_ATTR { return src + ((p + i) * stride + c) * kBlockBytes; },
-      [&](std::size_t c, std::size_t p, std::size_t i)
-          HWY_ATTR { return rows[c + i] + p * kBlockBytes; });
+  done =
+      deinterleave_blocks_with(hn::ScalableTag<std::uint8_t>(), src, stride, rows, channels, count);
 #endif
   deinterleave_each<kBlockBytes>(src, stride, rows, channels, done, count);
 }
