@@ -67,6 +67,33 @@ TensorDesc make_desc(DType type, const Shape& shape, Layout layout, Quant quant 
   return d;
 }
 
+/// Tensors within the second cache level, as most are between two layers: the CPU itself is the
+/// limit.
+void add_small_cases(std::vector<Case>& cases) {
+  const Shape shape{1, 64, 40, 40};
+  const Layout plain{};
+  const Layout nhwc{LayoutKind::kNHWC, 0, 0};
+  const auto add = [&cases, &shape](std::string name, DType from, Layout src, DType to,
+                                    Layout dst) {
+    const bool quantizes = from != to;
+    const auto desc = [&](DType type, Layout layout) {
+      const Quant q = quantizes && type == DType::kI8 ? Quant::affine(0.0472F, -14) : Quant();
+      return make_desc(type, shape, layout, q);
+    };
+    cases.push_back({std::move(name), desc(from, src), desc(to, dst), {}});
+  };
+  for (const auto& [type, channels] : {std::pair{DType::kF16, 8U}, {DType::kI8, 16U}}) {
+    for (const auto& [tag, pixels] :
+         {std::pair{"nhwc", nhwc}, {"nc1hwc2", Layout{LayoutKind::kNC1HWC2, channels, 0}}}) {
+      add(fmt::format("small {} plain>{}", dtype_name(type), tag), type, plain, type, pixels);
+      add(fmt::format("small {} {}>plain", dtype_name(type), tag), type, pixels, type, plain);
+      if (type != DType::kI8) continue;
+      add(fmt::format("small f32>i8 plain>{}", tag), DType::kF32, plain, type, pixels);
+      add(fmt::format("small i8>f32 {}>plain", tag), type, pixels, DType::kF32, plain);
+    }
+  }
+}
+
 std::vector<Case> make_cases() {
   const Layout plain{};
   const Layout nhwc{LayoutKind::kNHWC, 0, 0};
@@ -130,6 +157,7 @@ std::vector<Case> make_cases() {
     add(name("nc1hwc2 i8"), pixels,
         make_desc(DType::kI8, picture, {LayoutKind::kNC1HWC2, 16, 0}, q), usual);
   }
+  add_small_cases(cases);
   // Larger than the caches: memory itself is the limit. A source of 26 MB alone may still fit the
   // last level, so the bytes are measured with four times as many pixels, too.
   const Shape large{1, 64, 640, 640};
