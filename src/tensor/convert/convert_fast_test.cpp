@@ -70,27 +70,33 @@ TEST_P(ConvertFast, ServesEveryImportantPairInEveryLayout) {
   }
 }
 
+/// More than a tile's pixels; or planes that share sets of the first cache level; or many channels.
+Shape shape_of_many_tiles(std::int64_t channels) {
+  if (channels == 19 || channels == 64) return {1, channels, 64, 64};
+  return channels > 66 ? Shape{1, channels, 9, 97} : Shape{1, channels, 23, 97};
+}
+
 TEST_P(ConvertFast, AgreesOnImagesOfManyTilesAndPanels) {
   std::mt19937 random(11);
   const Pick pick = pick_from(random);
   const std::vector<std::pair<DType, DType>> pairs{
-      {DType::kI8, DType::kI8},   {DType::kF16, DType::kF16}, {DType::kF32, DType::kF32},
-      {DType::kF32, DType::kI8},  {DType::kI8, DType::kF32},  {DType::kU8, DType::kF32},
-      {DType::kF32, DType::kF16}, {DType::kF16, DType::kF32}, {DType::kF32, DType::kBF16},
-      {DType::kBF16, DType::kF32}};
+      {DType::kI8, DType::kI8},    {DType::kF16, DType::kF16}, {DType::kF32, DType::kF32},
+      {DType::kF32, DType::kI8},   {DType::kI8, DType::kF32},  {DType::kU8, DType::kF32},
+      {DType::kF32, DType::kF16},  {DType::kF16, DType::kF32}, {DType::kF32, DType::kBF16},
+      {DType::kBF16, DType::kF32}, {DType::kF32, DType::kU8}};
   for (const auto& [from, to] : pairs) {
-    for (const std::int64_t channels : {2, 3, 16, 17, 19, 32, 48, 64, 66, 130}) {
+    for (const std::int64_t channels : {2, 3, 6, 8, 12, 16, 17, 19, 32, 48, 64, 66, 80, 130, 192}) {
       for (std::uint32_t kinds = 0; kinds < 9; ++kinds) {
         ConvertCase k;
         k.src.dtype = from;
         k.dst.dtype = to;
-        // More than a tile's pixels; or planes a multiple of 4096 elements apart.
-        const bool apart = channels == 19 || channels == 64;
-        k.src.shape = k.dst.shape = apart ? Shape{1, channels, 64, 64} : Shape{1, channels, 23, 97};
-        k.src.layout = {static_cast<LayoutKind>(kinds / 3), kinds / 3 == 2 ? 16U : 0U, 0};
-        k.dst.layout = {static_cast<LayoutKind>(kinds % 3), kinds % 3 == 2 ? 16U : 0U, 0};
+        k.src.shape = k.dst.shape = shape_of_many_tiles(channels);
+        const std::uint32_t block = channels == 192 ? 192 : 16;
+        k.src.layout = {static_cast<LayoutKind>(kinds / 3), kinds / 3 == 2 ? block : 0U, 0};
+        k.dst.layout = {static_cast<LayoutKind>(kinds % 3), kinds % 3 == 2 ? block : 0U, 0};
         if (from != to && from == DType::kI8) k.src.quant = Quant::affine(0.07F, -11);
         if (from != to && to == DType::kI8) k.dst.quant = Quant::affine(0.03F, 5);
+        if (to == DType::kU8) k.dst.quant = Quant::affine(0.03F, kinds == 2 ? 300 : 128);
         if (from == DType::kU8) {  // Of all channels: then the tile's kernels convert.
           k.options.mean.assign(1, 123.675F);
           k.options.std.assign(1, 58.395F);

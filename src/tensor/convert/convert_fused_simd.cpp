@@ -258,8 +258,10 @@ bool interleave_bytes(const RowParams& params, const std::byte* const* rows, std
   if (count < hn::Lanes(d) || !Quantize<I>::has_products(params)) return false;
   ToBytes<I> as(params);
   auto* const pixels = typed<std::uint8_t>(dst);
+  // Panels that overlap would convert rows twice.
+  const bool divides = channels % hn::Lanes(d) == 0 || channels == hn::Lanes(d) / 2;
   return interleave_abreast(d, as, rows, channels, pixels, stride, count) ||
-         interleave_panels(d, as, rows, channels, pixels, stride, count, streaming) ||
+         (divides && interleave_panels(d, as, rows, channels, pixels, stride, count, streaming)) ||
          interleave_staged(d, as, rows, channels, pixels, stride, count, streaming.store);
 }
 

@@ -84,7 +84,7 @@ struct Segment {
 
 /// How a call treats tensors that fit no cache.
 struct Streaming {
-  bool prefetch = false;  ///< The source: the next part is prefetched.
+  bool prefetch = false;  ///< The source: its next part is prefetched, or more of it read at once.
   bool store = false;     ///< The destination: non-temporal stores, see finish_streaming().
 };
 

@@ -1,6 +1,6 @@
-// Panels: as many channels x pixels as a vector of 1- or 2-byte elements has lanes (or half as many
-// channels). Every line of every row is read or written once, and pixels one after the other;
-// included once per instruction set.
+// Tiles of many channels. Panels are as many channels x pixels as a vector has lanes, or half as
+// many channels; what fills no panel goes in squares. Every line of every row is read or written
+// once, and pixels one after the other; included once per instruction set.
 #if defined(CORELANE_TENSOR_CONVERT_PANELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CORELANE_TENSOR_CONVERT_PANELS_INL_H_
 #undef CORELANE_TENSOR_CONVERT_PANELS_INL_H_
@@ -21,11 +21,11 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// Panels pay where a vector has several blocks of many lanes.
+/// Panels pay where a vector has several blocks of several lanes.
 template <class D>
 constexpr bool has_panels = sizeof(hn::TFromD<D>) <= 4 && kBlocks<D> >= 2;
 
-/// Stores vectors of kColumn pixels each, of which all are kSide * kColumn, in their order.
+/// Stores vectors of kColumn pixels each, one after the other.
 template <std::size_t kColumn, class D, class V, std::size_t kCount>
 HWY_INLINE void store_pixels(D d, V (&v)[kCount], hn::TFromD<D>* to, std::size_t stride,
                              bool stream) {
@@ -51,7 +51,7 @@ HWY_INLINE void store_pixels(D d, V (&v)[kCount], hn::TFromD<D>* to, std::size_t
 /// kGroups * kSide channels x Lanes(d) pixels out of a buffer: Lanes(d) pixels of one channel after
 /// the other, dealt out to the blocks that one vector of pixels takes.
 template <std::size_t kGroups, class D, class T = hn::TFromD<D>>
-HWY_INLINE void interleave_panel(D d, const T* buffer, T* dst, std::size_t stride, bool stream) {
+HWY_INLINE void write_panel(D d, const T* buffer, T* dst, std::size_t stride, bool stream) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kColumn = kBlocks<D> / kGroups;  // Pixels of a vector.
   for (std::size_t p = 0; p < kLanes; p += kSide<T> * kColumn) {
@@ -99,7 +99,7 @@ HWY_INLINE void interleave_rows(D d, R& as, const std::byte* const* rows, std::s
   }
   stream = stream && begins_line(dst) && stride % kChannels == 0;
   for (std::size_t i = 0; i < kVectors; ++i)
-    interleave_panel<kGroups>(d, buffer + i * kPanel, dst + i * kLanes * stride, stride, stream);
+    write_panel<kGroups>(d, buffer + i * kPanel, dst + i * kLanes * stride, stride, stream);
 }
 
 /// At least kGroups * kSide channels and Lanes(d) pixels; the last of either overlap.
@@ -109,9 +109,9 @@ HWY_INLINE void interleave_groups(D d, R& as, const std::byte* const* rows, std:
                                   Streaming streaming) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kChannels = kGroups * kSide<T>;
-  // Vectors of a row that are read at once: CPUs fetch lines in pairs, and from memory many.
+  // Vectors of a row that are read at once: CPUs fetch lines in pairs, and from memory some more.
   constexpr std::size_t kPair = 2;
-  constexpr std::size_t kMany = 512 / (kLanes * sizeof(T));
+  constexpr std::size_t kMany = std::max(8 * kLine / (kLanes * R::kSize), kPair);
   for (std::size_t i = 0; i < count;) {
     const std::size_t p = std::min(i, count - kLanes);
     const std::size_t left = (count - p) / kLanes;
@@ -140,9 +140,11 @@ HWY_INLINE bool interleave_panels(D d, R& as, const std::byte* const* rows, std:
       interleave_groups<kBlocks<D>>(d, as, rows, channels, dst, stride, count, streaming);
       return true;
     }
-    if (kBlocks<D> == 4 && channels >= hn::MaxLanes(D()) / 2) {
-      interleave_groups<kBlocks<D> / 2>(d, as, rows, channels, dst, stride, count, streaming);
-      return true;
+    if constexpr (kBlocks<D> == 4) {
+      if (channels >= hn::MaxLanes(D()) / 2) {
+        interleave_groups<kBlocks<D> / 2>(d, as, rows, channels, dst, stride, count, streaming);
+        return true;
+      }
     }
   }
   return false;
@@ -168,11 +170,11 @@ HWY_INLINE void interleave_squares(D d, R& as, const std::byte* const* rows, std
   }
 }
 
-/// True for rows that lie a multiple of 4096 bytes apart: they share the sets of the first cache
-/// level, which has eight ways or some more.
+/// True for rows that share the sets of the first cache level, which has eight ways or some more.
 HWY_INLINE bool rows_share_sets(std::byte* const* rows) {
   const auto address = [rows](std::size_t c) { return reinterpret_cast<std::uintptr_t>(rows[c]); };
-  return (address(1) - address(0)) % 4096 == 0;
+  constexpr std::size_t kSets = 64;  // Of the CPUs that are known.
+  return (address(1) - address(0)) % (kSets * kLine) == 0;
 }
 
 /// Fetches the lines of kSide rows that a square of kSide channels x Lanes(d) pixels is written to.
@@ -190,7 +192,7 @@ HWY_INLINE void prefetch_square(std::byte* const* rows, std::size_t pixel) {
 /// line that is written in parts would leave the first cache level between them.
 template <std::size_t kVectors, class D, class R, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_lines(D d, R as, const T* src, std::size_t stride,
-                                   std::byte* const* rows, std::size_t pixel, bool stream) {
+                                   std::byte* const* rows, std::size_t pixel) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   HWY_ALIGN T staged[kSide<T> * kVectors * kLanes];
   std::byte* lines[kSide<T>];
@@ -204,7 +206,7 @@ HWY_INLINE void deinterleave_lines(D d, R as, const T* src, std::size_t stride,
   for (std::size_t c = 0; c < kSide<T>; ++c) {
     for (std::size_t i = 0; i < kVectors; ++i) {
       const auto v = hn::Load(d, staged + (c * kVectors + i) * kLanes);
-      as.store(v, rows[c], pixel + i * kLanes, stream);
+      as.store(v, rows[c], pixel + i * kLanes, false);
     }
   }
 }
@@ -220,7 +222,8 @@ HWY_INLINE void deinterleave_panels(D d, R as, const T* src, std::size_t stride,
                                     bool lines) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kLeastWays = 8;
-  // Vectors that fill some lines of a row, where one does not fill a line.
+  // Vectors that fill four lines of a row where one does not fill a line: as quick as eight lines,
+  // and a third quicker than one.
   constexpr std::size_t kVectorBytes = kLanes * R::kSize;
   constexpr std::size_t kVectors = kVectorBytes < kLine ? 4 * kLine / kVectorBytes : 1;
   const bool crowded = kSide<T> > kLeastWays && rows_share_sets(rows);
@@ -237,7 +240,7 @@ HWY_INLINE void deinterleave_panels(D d, R as, const T* src, std::size_t stride,
       std::size_t i = first;
       if constexpr (kVectors > 1)
         for (; crowded && i + kVectors * kLanes <= end; i += kVectors * kLanes)
-          deinterleave_lines<kVectors>(d, as, src + i * stride + c, stride, to, i, lines);
+          deinterleave_lines<kVectors>(d, as, src + i * stride + c, stride, to, i);
       for (; i < end; i += kLanes) {
         const std::size_t p = std::min(i, count - kLanes);
         if (fetches) prefetch_square<D, R>(to, p + kLanes);

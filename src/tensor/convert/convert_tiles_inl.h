@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "tensor/convert/convert_few_inl.h"
 #include "tensor/convert/convert_kernels.h"
@@ -46,9 +47,10 @@ HWY_INLINE void interleave_vectors(D d, R& as, const std::byte* const* rows, std
   if constexpr (sizeof(T) == 4) {
     // Rows in memory: few at a time are what the CPU's prefetchers follow best.
     if (channels >= lanes && streaming.prefetch) {
-      for_groups(lanes, channels, [&](std::size_t c) HWY_ATTR {
+      static_assert(std::is_same_v<R, EqualRows<D>>);
+      for_vectors(lanes, channels, [&](std::size_t c) HWY_ATTR {
         for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-          interleave_lanes(d, rows + c, p, dst + p * stride + c, stride, streaming);
+          interleave_lanes(d, rows + c, p, dst + p * stride + c, stride, streaming.store);
         });
       });
       return;
@@ -71,10 +73,12 @@ HWY_INLINE void deinterleave_vectors(D d, R as, const T* src, std::size_t stride
   const std::size_t lanes = hn::Lanes(d);
   const auto store = [&](std::size_t c, std::size_t p, hn::Vec<D> v)
                          HWY_ATTR { as.store(v, rows[c], p, false); };
-  // Asked once for all rows, since a store that is not aligned to its line would trap.
-  const bool lines = streaming.store && rows_begin_lines(rows, channels);
+  // Asked once for all rows, since a store that is not aligned to its line would trap. Only vectors
+  // of a whole line are stored so.
+  const bool lines =
+      kBlocks<D> * kBlockBytes == kLine && streaming.store && rows_begin_lines(rows, channels);
   const auto stream = [&](std::size_t p) HWY_ATTR { return lines && p % lanes == 0; };
-  // In the order of interleave_vectors().
+  // From the special to the general, too.
   if (deinterleave_abreast(d, store, src, stride, channels, count)) return;
   if (stride == kSide<T> && channels < kSide<T>) {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
@@ -92,7 +96,7 @@ HWY_INLINE void deinterleave_vectors(D d, R as, const T* src, std::size_t stride
     deinterleave_panels(d, as, src, stride, rows, channels, count, lines);
   } else {
     for_vectors(lanes, count, [&](std::size_t p) HWY_ATTR {
-      // A square reads kSide lanes of each pixel, which may reach this many bytes beyond the
+      // A square reads kSide lanes of each pixel, which may reach into so many pixels beyond the
       // last one.
       const bool at_end = p + lanes + (kSide<T> + stride - 1) / stride > count;
       deinterleave_few(d, as, src + p * stride, stride, rows, channels, p, at_end);

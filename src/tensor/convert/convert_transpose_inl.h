@@ -37,20 +37,14 @@ HWY_INLINE void prefetch_rows(const std::byte* const* rows, std::size_t count, s
   for (std::size_t i = 0; i < count; ++i) __builtin_prefetch(rows[i] + offset, 0, 3);
 }
 
-/// Calls f(pixel) for whole vectors of pixels, of which there must be one, the last one overlapping
-/// its neighbour. There is one call, so that f is expanded once.
+/// Calls f(first) for whole groups of `lanes` pixels or channels, of which there must be one, the
+/// last one overlapping its neighbour. There is one call, so that f is expanded once.
 template <class F>
 HWY_INLINE void for_vectors(std::size_t lanes, std::size_t count, F f) {
   for (std::size_t p = 0;; p = count - lanes) {
     for (; p + lanes <= count; p += lanes) f(p);
     if (p == count) return;
   }
-}
-
-/// Calls f(channel) for whole groups of channels, the last one overlapping its neighbour.
-template <class F>
-HWY_INLINE void for_groups(std::size_t group, std::size_t channels, F f) {
-  for_vectors(group, channels, f);
 }
 
 /// Rows of the elements that the pixels have. The kernels take another class where the rows have
@@ -169,17 +163,17 @@ HWY_INLINE void transpose_lanes(D d, V (&v)[kLanes]) {
   for (std::size_t i = 0; i < kRows; ++i) transpose_blocks(d, v + i, kRows);
 }
 
-/// Lanes(d) channels x Lanes(d) pixels: whole vectors on both sides.
+/// Lanes(d) channels x Lanes(d) pixels, of rows in memory: whole vectors on both sides.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void interleave_lanes(D d, const std::byte* const* rows, std::size_t pixel, T* dst,
-                                 std::size_t stride, Streaming streaming) {
+                                 std::size_t stride, bool stream) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> v[kLanes];
-  if (streaming.prefetch) prefetch_rows(rows, kLanes, pixel * sizeof(T) + kPrefetchRows);
+  prefetch_rows(rows, kLanes, pixel * sizeof(T) + kPrefetchRows);
 #pragma GCC unroll 16
   for (std::size_t c = 0; c < kLanes; ++c) v[c] = hn::LoadU(d, typed<T>(rows[c]) + pixel);
   transpose_lanes(d, v);
-  const bool stream = streaming.store && begins_line(dst) && stride % kLanes == 0;
+  stream = stream && begins_line(dst) && stride % kLanes == 0;
 #pragma GCC unroll 16
   for (std::size_t p = 0; p < kLanes; ++p) store(d, v[p], dst + p * stride, stream);
 }
