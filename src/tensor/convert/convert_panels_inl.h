@@ -181,11 +181,9 @@ HWY_INLINE bool rows_share_sets(std::byte* const* rows) {
 template <class D, class R>
 HWY_INLINE void prefetch_square(std::byte* const* rows, std::size_t pixel) {
 #pragma GCC unroll 16
-  for (std::size_t c = 0; c < kSide<hn::TFromD<D>>; ++c) {
-#pragma GCC unroll 4
+  for (std::size_t c = 0; c < kSide<hn::TFromD<D>>; ++c)
     for (std::size_t i = 0; i < hn::MaxLanes(D()) * R::kSize; i += kLine)
       __builtin_prefetch(rows[c] + pixel * R::kSize + i, 1, 3);
-  }
 }
 
 /// kVectors squares side by side, of which each row is written at once: where rows share sets, a
