@@ -155,7 +155,8 @@ HWY_INLINE hn::Vec<D> load_blocks_at(D d, At at) {
     return hn::LoadU(d, at(0));
 #if HWY_TARGET <= HWY_AVX3
   } else if constexpr (kBlocks<D> == 4) {
-    // A load that keeps the other blocks is no shuffle, of which such CPUs make one a cycle.
+    // A masked load puts a block in place without a shuffle; the Xeons measured execute one shuffle
+    // a cycle.
     __m512i v = _mm512_castsi128_si512(load_block(at(0)));
     v = _mm512_mask_broadcast_i32x4(v, 0x00F0, load_block(at(1)));
     v = _mm512_mask_broadcast_i32x4(v, 0x0F00, load_block(at(2)));

@@ -230,8 +230,8 @@ bool interleave_halves(const RowParams& params, const std::byte* const* rows, st
   return true;
 }
 
-/// Pixels of one block, out of rows that are converted before: a square of bytes and the constants
-/// of a quantization do not fit the registers together.
+/// Pixels of one block, out of rows that are converted beforehand: a square of bytes and the
+/// constants of a quantization do not fit the registers together.
 template <class D, class R>
 HWY_INLINE bool interleave_staged(D d, R& as, const std::byte* const* rows, std::size_t channels,
                                   std::uint8_t* dst, std::size_t stride, std::size_t count,
@@ -259,9 +259,11 @@ bool interleave_bytes(const RowParams& params, const std::byte* const* rows, std
   ToBytes<I> as(params);
   auto* const pixels = typed<std::uint8_t>(dst);
   // Panels that overlap would convert rows twice.
-  const bool divides = channels % hn::Lanes(d) == 0 || channels == hn::Lanes(d) / 2;
+  const std::size_t panel = panel_channels<Whole<I>>(channels);
+  const bool fills_panels = panel != 0 && channels % panel == 0;
   return interleave_abreast(d, as, rows, channels, pixels, stride, count) ||
-         (divides && interleave_panels(d, as, rows, channels, pixels, stride, count, streaming)) ||
+         (fills_panels &&
+          interleave_panels(d, as, rows, channels, pixels, stride, count, streaming)) ||
          interleave_staged(d, as, rows, channels, pixels, stride, count, streaming.store);
 }
 

@@ -25,6 +25,15 @@ namespace HWY_NAMESPACE {
 template <class D>
 constexpr bool has_panels = sizeof(hn::TFromD<D>) <= 4 && kBlocks<D> >= 2;
 
+/// Channels of the panels in which `channels` are moved; 0: they fill none.
+template <class D>
+constexpr std::size_t panel_channels(std::size_t channels) {
+  constexpr std::size_t kLanes = hn::MaxLanes(D());
+  if (!has_panels<D>) return 0;
+  if (channels >= kLanes) return kLanes;
+  return kBlocks<D> == 4 && channels >= kLanes / 2 ? kLanes / 2 : 0;
+}
+
 /// Stores vectors of kColumn pixels each, one after the other.
 template <std::size_t kColumn, class D, class V, std::size_t kCount>
 HWY_INLINE void store_pixels(D d, V (&v)[kCount], hn::TFromD<D>* to, std::size_t stride,
@@ -135,19 +144,16 @@ template <class D, class R, class T = hn::TFromD<D>>
 HWY_INLINE bool interleave_panels(D d, R& as, const std::byte* const* rows, std::size_t channels,
                                   T* dst, std::size_t stride, std::size_t count,
                                   Streaming streaming) {
+  const std::size_t panel = panel_channels<D>(channels);
   if constexpr (has_panels<D>) {
-    if (channels >= hn::MaxLanes(D())) {
+    if (panel == hn::MaxLanes(D()))
       interleave_groups<kBlocks<D>>(d, as, rows, channels, dst, stride, count, streaming);
-      return true;
-    }
-    if constexpr (kBlocks<D> == 4) {
-      if (channels >= hn::MaxLanes(D()) / 2) {
-        interleave_groups<kBlocks<D> / 2>(d, as, rows, channels, dst, stride, count, streaming);
-        return true;
-      }
-    }
   }
-  return false;
+  if constexpr (has_panels<D> && kBlocks<D> == 4) {
+    if (panel == hn::MaxLanes(D()) / 2)
+      interleave_groups<kBlocks<D> / 2>(d, as, rows, channels, dst, stride, count, streaming);
+  }
+  return panel != 0;
 }
 
 /// At least kSide channels and Lanes(d) pixels, in squares: all channels of so few pixels that each
@@ -173,7 +179,7 @@ HWY_INLINE void interleave_squares(D d, R& as, const std::byte* const* rows, std
 /// True for rows that share the sets of the first cache level, which has eight ways or some more.
 HWY_INLINE bool rows_share_sets(std::byte* const* rows) {
   const auto address = [rows](std::size_t c) { return reinterpret_cast<std::uintptr_t>(rows[c]); };
-  constexpr std::size_t kSets = 64;  // Of the CPUs that are known.
+  constexpr std::size_t kSets = 64;  // As x86 CPUs have.
   return (address(1) - address(0)) % (kSets * kLine) == 0;
 }
 
@@ -213,15 +219,15 @@ HWY_INLINE void deinterleave_lines(D d, R as, const T* src, std::size_t stride,
 constexpr std::size_t kPanelBytes = std::size_t{16} << 10;
 
 /// At least kSide channels and Lanes(d) pixels. Rows are written one group after the other: the
-/// CPU's prefetchers follow few of them.
+/// CPU's prefetchers follow few rows at a time.
 template <class D, class R, class T = hn::TFromD<D>>
 HWY_INLINE void deinterleave_panels(D d, R as, const T* src, std::size_t stride,
                                     std::byte* const* rows, std::size_t channels, std::size_t count,
                                     bool lines) {
   constexpr std::size_t kLanes = hn::MaxLanes(D());
   constexpr std::size_t kLeastWays = 8;
-  // Vectors that fill four lines of a row where one does not fill a line: as quick as eight lines,
-  // and a third quicker than one.
+  // Vectors that fill four lines of a row, where one vector does not fill a line. With AVX2 and
+  // SSE4 one line and eight lines took longer.
   constexpr std::size_t kVectorBytes = kLanes * R::kSize;
   constexpr std::size_t kVectors = kVectorBytes < kLine ? 4 * kLine / kVectorBytes : 1;
   const bool crowded = kSide<T> > kLeastWays && rows_share_sets(rows);
