@@ -153,9 +153,14 @@ class Faults(unittest.TestCase):
 
     def test_a_client_that_goes_on_after_each_failure_loses_no_handle_and_hears_of_each_once(self):
         done = program("""
-            import collections
+            import collections, threading
             events, failed, good = [], collections.Counter(), 0
-            context = Context(0, error=lambda number, text, kind: events.append(kind))
+            heard = threading.Condition()
+            def hear(number, text, kind):
+                with heard:
+                    events.append(kind)
+                    heard.notify()
+            context = Context(0, error=hear)
             properties = InferenceSetProperties()
             properties.programProperties.SubmitRetryTimeoutMs = 50
             properties.programProperties.SubmitNumRetries = 0
@@ -183,6 +188,8 @@ class Faults(unittest.TestCase):
             print(good >= 500, sorted({made.getAvailable(timeout=0)[1].getIndex() for _ in range(8)}))
             print(sorted(status.name for status in failed))
             own = failed[QS_TIMEDOUT] + failed[QS_ERROR]
+            with heard:  # Another thread reports errors; the last one may come after its handle.
+                heard.wait_for(lambda: events.count(QIAC_ERROR_EXECOBJ_RUNTIME) >= own, timeout=30)
             print(events.count(QIAC_ERROR_EXECOBJ_RUNTIME) == own, events.count(QAIC_ERROR_CONTEXT_RUNTIME) > 0,
                   set(events) == {QIAC_ERROR_EXECOBJ_RUNTIME, QAIC_ERROR_CONTEXT_RUNTIME})
             """, "null:generic:4?a=100us&fail=100", CORELANE_FAULTS="lost=0.01,lost_ms=20,hang=0.02,seed=3")
